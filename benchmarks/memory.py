@@ -4,6 +4,7 @@ python -m benchmarks.memory                            every part, ten minutes e
 python -m benchmarks.memory --only engine              2,000 requests on the default model in int8
 python -m benchmarks.memory --only readers followers sessions --minutes 1
 python -m benchmarks.memory --only engine --requests 500 --model FOLDER --dtype float32
+python -m benchmarks.memory --only engine --kv-folder FOLDER     with copies of KV blocks in files
 
 ``engine``: no server around it. Requests differ in length, sampling, tenant and priority; some share a prefix, come as
 four choices, replay tokens, are aborted half way or refused. The KV pool is small, so that all of it is touched within
@@ -142,7 +143,13 @@ def measure_engine(options: argparse.Namespace) -> Figures:
     from axon.engine.engine import Engine
     from axon.engine.load.architecture import read_architecture
 
-    config = EngineConfig(dtype=options.dtype, kv_memory_bytes=options.kv_memory_mb << 20, max_sequences=16)
+    config = EngineConfig(
+        dtype=options.dtype,
+        kv_memory_bytes=options.kv_memory_mb << 20,
+        max_sequences=16,
+        kv_folder=options.kv_folder,
+        kv_folder_bytes=256 << 20,
+    )
     engine = Engine(config, options.model)
     load = Load(read_architecture(options.model).vocab_size, longest=120)
     print(f"{engine.ready().kernel}\n{'requests':>9} {'MB':>9}\n{0:9} {resident_bytes() / 1e6:9.1f}", flush=True)
@@ -191,6 +198,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, default=MODEL_DIR, help="a folder; the default model where tests keep it")
     parser.add_argument("--dtype", default="int8", choices=("int8", "float32", "bfloat16"))
     parser.add_argument("--kv-memory-mb", type=int, default=32)
+    parser.add_argument("--kv-folder", default="", help="where the engine keeps copies of KV blocks, 256 MiB of them")
     parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model, some seconds")
     options = parser.parse_args()

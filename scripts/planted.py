@@ -53,6 +53,18 @@ BREAKAGES = (
         test="test_a_turn_that_nobody_knows_is_cancelled_and_billed_nothing",
     ),
     Breakage(
+        name="erased blocks",
+        old="self._drop_place(key)\n        self._unknow(key)",
+        new="self._unknow(key)",
+        test="test_an_erased_session_is_in_no_tier",
+    ),
+    Breakage(
+        name="damaged blocks",
+        old="return zlib.crc32(into, zlib.crc32(place.key)) == self._checksums.get(place.number)",
+        new="return True",
+        test="test_one_wrong_byte_or_a_cut_file_never_gives_a_wrong_block",
+    ),
+    Breakage(
         name="auth",
         old="return hmac.compare_digest(key.digest, digest(pepper, secret))",
         new="return True",

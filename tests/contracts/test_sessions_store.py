@@ -134,6 +134,13 @@ class TestErasing:
         await store.turns.apply([end, make_ended(make_job("chatcmpl-2", session="", retain=True))])
         assert [await purged(store, turn_id) for turn_id in ("chatcmpl-1", "chatcmpl-2")] == [True, False]
 
+    async def test_tombstones_are_found_by_their_time(self, store: Store) -> None:
+        await store.tombstones.put([turn_mark("resp_1")], at=100.0)
+        await store.tombstones.put([turn_mark("resp_1"), session_mark("conv_1")], at=200.0)
+        assert sorted(await store.tombstones.since(50.0)) == [session_mark("conv_1"), turn_mark("resp_1")]
+        assert list(await store.tombstones.since(200.0)) == [session_mark("conv_1")]
+        assert list(await store.tombstones.since(201.0)) == []
+
     async def test_tombstones_leave_when_nothing_can_be_on_its_way(self, store: Store) -> None:
         await store.tombstones.put(["resp_1"], at=100.0)
         await store.tombstones.put(["resp_2"], at=200.0)

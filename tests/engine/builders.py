@@ -22,6 +22,7 @@ from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.policy import Policy
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
+from axon.engine.schedule.shelf import Shelf
 
 TINY_CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -56,6 +57,7 @@ def make_scheduler(
     policy: Policy | None = None,
     version: str = "",
     max_scored_tokens: int = MAX_SCORED_TOKENS,
+    shelf: Shelf | None = None,
 ) -> Scheduler:
     return Scheduler(
         BlockPool(blocks, block_size),
@@ -67,6 +69,7 @@ def make_scheduler(
         policy=policy,
         version=version,
         max_scored_tokens=max_scored_tokens,
+        shelf=shelf,
     )
 
 
@@ -85,6 +88,8 @@ def make_add(
     priority: int = 0,
     deadline: float | None = None,
     interrupted: bool = False,
+    session: str = "",
+    forget: bool = False,
     **sampling: Any,
 ) -> Add:
     """A prompt given as a number gets that many different ids."""
@@ -103,6 +108,8 @@ def make_add(
         priority=priority,
         deadline=deadline,
         interrupted=interrupted,
+        session=session,
+        forget=forget,
     )
 
 

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 import pytest
 
 from axon.engine.batch import Batch, Drawn, fill
+from axon.engine.copies import Copies
 from axon.engine.core import EngineCore
-from axon.engine.echo import EchoRunner
+from axon.engine.echo import EchoMover, EchoRunner
 from axon.engine.schedule.feedback_controller import FeedbackController
+from axon.engine.schedule.shelf import Shelf
 from tests.engine.builders import make_add, make_scheduler, run_to_end
+from tests.engine.shelf_engine import AlwaysCopy
 
 
 @dataclass
@@ -148,3 +151,53 @@ def test_a_batch_in_flight_whose_sequences_were_aborted_is_still_landed() -> Non
     core.abort(["a"])
     outputs = run_to_end(core, [])
     assert outputs == {}
+
+
+class LateMover:
+    """Copies when the steps behind it must see them, as a device's own stream may, and no earlier."""
+
+    def __init__(self, mover: EchoMover) -> None:
+        self._mover = mover
+
+    @property
+    def memory(self) -> memoryview:
+        return self._mover.memory
+
+    def move(self, copies: Copies) -> "LateCopies":
+        return LateCopies(self._mover, copies)
+
+
+class LateCopies:
+    def __init__(self, mover: EchoMover, copies: Copies) -> None:
+        self._mover, self._copies = mover, copies
+        self.is_done = False
+
+    def precede(self) -> None:
+        assert not self.is_done
+        self._mover.move(self._copies)
+        self.is_done = True
+
+    def finish(self) -> float:
+        assert self.is_done, "the next step did not wait for the copies"
+        return 1e-6
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_blocks_come_back_from_the_shelf_beside_the_steps(ahead: bool) -> None:
+    shelf = Shelf(60, block_size=4, max_copies=2, costs=AlwaysCopy())
+    scheduler = make_scheduler(blocks=8, shelf=shelf)
+    runner = EchoRunner(8, 4, 0.0)
+    mover = runner.open_mover(60)
+    engine = EngineCore(
+        scheduler,
+        runner,
+        kernel="echo",
+        launcher=EchoLauncher(runner) if ahead else None,
+        mover=LateMover(mover) if ahead else mover,
+    )
+    expected = run_to_end(make_core(ahead=False), ADDS)
+    for _ in range(2):
+        for add in ADDS:
+            assert run_to_end(engine, [add]) == {add.id: expected[add.id]}
+    assert shelf.counters().loaded_tokens >= len(ADDS) * 8
+    assert run_to_end(engine, ADDS) == expected

@@ -57,6 +57,11 @@ def settings(folder: Path) -> dict[str, object]:
     }
 
 
+def shelf(folder: Path) -> dict[str, object]:
+    """Has engines keep copies of their blocks in a folder, with so few blocks on the device that they are needed."""
+    return {"engine_kv_folder": folder, "engine_kv_memory_bytes": 4 << 20}
+
+
 def environment(step_s: float) -> dict[str, str]:
     """What an engine's process needs to be slow, and to die of poison."""
     return {"FAULTS_STEP_S": str(step_s), "FAULTS_POISON_ID": str(POISON_ID), "PYTHONPATH": str(_INJECTED)}

@@ -13,6 +13,7 @@ import itertools
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -48,9 +49,17 @@ _DISK_BYTES = {"redis": 24 << 20, "postgres": 256 << 20, "alone": 48 << 20}
 class Stage:
     """``open`` once; what a fault breaks, it heals, so that the next finds it well."""
 
-    def __init__(self, kind: Kind, *, seed: int, step_s: float = model.STEP_S, num_asks: int = NUM_ASKS) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        *,
+        seed: int,
+        step_s: float = model.STEP_S,
+        num_asks: int = NUM_ASKS,
+        has_shelf: bool = False,
+    ) -> None:
         self.kind, self.seed = kind, seed
-        self._step_s, self._num_asks = step_s, num_asks
+        self._step_s, self._num_asks, self._has_shelf = step_s, num_asks, has_shelf
         self._stack = ExitStack()
         self._numbers = itertools.count()
         self.rabbits: list[RabbitServer] = []
@@ -80,6 +89,8 @@ class Stage:
         self.folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="axon-faults-")))
         self.place: Place = LonePlace(folder=self._disk("alone")) if self.kind == "alone" else self._shared_place()
         settings = model.settings(model.make_model(self.folder / "model"))
+        if self._has_shelf:
+            settings |= model.shelf(self.folder / "kv")
         self.fleet = Fleet(self.place, settings, step_s=self._step_s)
         self._stack.callback(self.fleet.close)
         self.fleet.start(*self._processes())
@@ -187,15 +198,17 @@ class Stage:
 class Stages:
     """The stage that is open: kept while the next fault is of the same kind."""
 
-    def __init__(self, *, seed: int, step_s: float = model.STEP_S, num_asks: int = NUM_ASKS) -> None:
-        self._seed, self._step_s, self._num_asks = seed, step_s, num_asks
+    def __init__(
+        self, *, seed: int, step_s: float = model.STEP_S, num_asks: int = NUM_ASKS, has_shelf: bool = False
+    ) -> None:
+        self._make = partial(Stage, seed=seed, step_s=step_s, num_asks=num_asks, has_shelf=has_shelf)
         self._open: Stage | None = None
 
     def get(self, kind: Kind) -> Stage:
         if self._open is not None and self._open.kind != kind:
             self.close()
         if self._open is None:
-            self._open = Stage(kind, seed=self._seed, step_s=self._step_s, num_asks=self._num_asks).open()
+            self._open = self._make(kind).open()
         return self._open
 
     def close(self) -> None:

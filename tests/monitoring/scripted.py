@@ -22,6 +22,18 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShelfCounters:
+    host_bytes: int = 0
+    file_bytes: int = 0
+    saved_bytes: int = 0
+    loaded_bytes: int = 0
+    written_bytes: int = 0
+    read_bytes: int = 0
+    loaded_tokens: int = 0
+    damaged: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """What the engine reports after a step."""
 
@@ -39,6 +51,7 @@ class Counters:
     sent_bytes: int = 0
     step_s: float = 0.02
     gpus: Sequence[Gpu] = (Gpu(),)
+    shelf: ShelfCounters | None = None
 
 
 class ScriptedWorker:
@@ -67,4 +80,13 @@ class ScriptedWorker:
         steps = 0
         while not self._ends.wait(0.2):
             steps += 1
-            self._report.stepped(Counters(drafted=10 * steps, accepted=7 * steps), 4)
+            moved = ShelfCounters(
+                host_bytes=1 << 30,
+                file_bytes=4 << 30,
+                saved_bytes=steps << 20,
+                loaded_bytes=steps << 19,
+                written_bytes=steps << 20,
+                read_bytes=steps << 19,
+                loaded_tokens=64 * steps,
+            )
+            self._report.stepped(Counters(drafted=10 * steps, accepted=7 * steps, shelf=moved), 4)

@@ -140,6 +140,9 @@ class SimEngine:
         self._sequences[sequence.id] = (sequence, len(sequence.output_ids))
         self._work.set()
 
+    def erase(self, sessions: list[str]) -> None:
+        pass
+
     def abort(self, ids: list[str]) -> None:
         for sequence_id in ids:
             self._sequences.pop(sequence_id, None)

@@ -3,7 +3,7 @@
 import pytest
 
 from axon.domain.tenants.tenant import Tier
-from axon.engine.protocol.messages import Counters, Gpu
+from axon.engine.protocol.messages import Counters, Gpu, ShelfCounters
 from axon.telemetry.engine_report import EngineReport, WorkerLabels
 from axon.telemetry.metrics import Metrics
 
@@ -19,6 +19,23 @@ def test_preemptions_go_on_counting_when_the_engine_starts_over() -> None:
     assert metrics.registry.get_sample_value("axon_preemptions_total", SMALL) == 6
     assert metrics.registry.get_sample_value("axon_kv_usage_ratio", SMALL) == 0.25
     assert metrics.registry.get_sample_value("axon_kv_blocks", {"state": "free", **SMALL}) == 3
+
+
+def test_a_shelf_is_shown_where_there_is_one_and_goes_on_counting_when_the_engine_starts_over() -> None:
+    metrics = Metrics()
+    report = EngineReport(metrics, WHO)
+    value = metrics.registry.get_sample_value
+    report.stepped(Counters(), 0)
+    assert value("axon_kv_shelf_bytes", {"place": "host", **SMALL}) is None
+    for loaded in (2, 5, 1):
+        shelf = ShelfCounters(host_bytes=7, file_bytes=9, loaded_bytes=loaded, loaded_tokens=loaded, damaged=1)
+        report.stepped(Counters(shelf=shelf), 0)
+    assert value("axon_kv_shelf_bytes", {"place": "file", **SMALL}) == 9
+    assert value("axon_kv_shelf_moved_bytes_total", {"way": "load", **SMALL}) == 6
+    assert value("axon_kv_shelf_hits_total", SMALL) == 6
+    assert value("axon_kv_shelf_damaged_total", SMALL) == 1
+    report.closed()
+    assert value("axon_kv_shelf_bytes", {"place": "file", **SMALL}) is None
 
 
 def test_engines_of_two_models_are_told_apart() -> None:

@@ -29,6 +29,7 @@ from axon.runtime.datafolder import shared
 from axon.runtime.process_age import process_age_s
 from axon.settings import Settings
 from axon.worker.child.spare import SpareEngine
+from axon.worker.erasing import Kept
 from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 
@@ -215,6 +216,7 @@ async def open_worker(
         letters=following.letter_of if following else lambda version: None,
         neighbours=lambda: process.pools | others,
         zone=settings.zone,
+        kept=_kept(settings, services),
     )
     stack.push_async_callback(worker.aclose)
     process.pools.add(pool := pool_name(settings.model_name, settings.worker.pool))
@@ -241,6 +243,14 @@ async def open_worker(
         deployment=deployment,
         parts=(worker.run, announcer.run),
     )
+
+
+def _kept(settings: Settings, services: Services) -> Kept | None:
+    """Where erasures are noted, if the engine keeps copies of blocks."""
+    engine = settings.engine
+    if not engine.kv_folder and not engine.kv_host_bytes:
+        return None
+    return Kept(services.store.tombstones, engine.kv_folder_max_age_s)
 
 
 def note_cold_start(process: Process, worker: Worker, loaded_s: float) -> None:

@@ -13,6 +13,7 @@ class DispatchConfig:
     affinity: bool = True
     """Whether a follow-up turn goes to the worker that holds its conversation's blocks, while that one has room."""
     affinity_s: float = 600.0
-    """Seconds after a turn's end in which its worker is assumed to hold its blocks."""
+    """Seconds after a turn's end in which its worker is assumed to hold its blocks; with ``engine.kv_folder``, the time
+    for which conversations are to come back."""
     accept_timeout_s: float = 2.0
     """Seconds within which journal and queue must confirm; otherwise the request is refused with 503."""

@@ -8,8 +8,9 @@ from dataclasses import replace
 from axon.domain import reply
 from axon.domain.turn import Turn
 
-TURN, SESSION = "turn/", "session/"
-"""Prefixes of the tombstones of an erased turn and an erased session."""
+TURN, SESSION, BLOCKS = "turn/", "session/", "blocks/"
+"""Prefixes of the tombstones of an erased turn, of an erased session, and of a session of which a turn was erased: its
+copies of KV blocks go too."""
 
 
 def turn_mark(turn_id: str) -> str:
@@ -20,6 +21,18 @@ def turn_mark(turn_id: str) -> str:
 def session_mark(session: str) -> str:
     """Id of the tombstone that keeps the text of all turns of a session out of the store."""
     return SESSION + session
+
+
+def blocks_mark(turn_id: str, session: str) -> str:
+    """Id of the tombstone by which engines erase their copies of a session's blocks, because of one of its turns."""
+    return f"{BLOCKS}{turn_id}/{session}"
+
+
+def session_of_blocks(mark: str) -> str:
+    """The session whose copies of blocks go with this tombstone; empty for a tombstone that means no blocks."""
+    if mark.startswith(SESSION):
+        return mark.removeprefix(SESSION)
+    return mark.removeprefix(BLOCKS).partition("/")[2] if mark.startswith(BLOCKS) else ""
 
 
 def without_words(turn: Turn) -> Turn:

@@ -192,9 +192,16 @@ def _open_native(config: EngineConfig, model_dir: Path, architecture: Architectu
     _require_native(config, architecture)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)  # the kernels have threads of their own
-    num_blocks = num_blocks_in(config, model.block_bytes(architecture))
+    block_bytes = model.block_bytes(architecture)
+    num_blocks = num_blocks_in(config, block_bytes)
     threads = config.threads or usable_cores()
     native = runner.open_runner(
         architecture, model_dir, num_blocks=num_blocks, threads=threads, max_model_len=max_model_len
     )
-    return Backend(runner=native, num_blocks=num_blocks, kernel=library.kernel_id())
+    return Backend(
+        runner=native,
+        num_blocks=num_blocks,
+        kernel=library.kernel_id(),
+        block_bytes=block_bytes,
+        open_mover=native.open_mover,
+    )

@@ -6,6 +6,7 @@ from itertools import islice
 
 from axon.domain.sampling import Sampling
 from axon.engine.constraint import Mask, Masks
+from axon.engine.copies import Copies
 
 PLACEHOLDER = -1
 """Stands for the token that the step before is still to draw; see ``fill``."""
@@ -111,6 +112,13 @@ class Batch:
     """A step: spans of different sequences, one behind the other."""
 
     spans: tuple[Span, ...] = ()
+    copies: Copies | None = None
+    """Copies of blocks beside the computation; None without a shelf or where there are none."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the step does nothing."""
+        return not self.spans and self.copies is None
 
     @property
     def num_tokens(self) -> int:
@@ -147,7 +155,7 @@ class Batch:
 
 def fill(batch: Batch, latest: Mapping[str, int]) -> Batch:
     """The batch with its placeholders replaced by the tokens that the step before has drawn, by sequence id."""
-    return Batch(tuple(_fill_span(span, latest) for span in batch.spans))
+    return Batch(tuple(_fill_span(span, latest) for span in batch.spans), batch.copies)
 
 
 def _fill_span(span: Span, latest: Mapping[str, int]) -> Span:

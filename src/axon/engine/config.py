@@ -51,6 +51,18 @@ class EngineConfig:
     kv_dtype: Literal["auto", "fp8"] = "auto"
     """Numbers that a GPU keeps keys and values in: ``fp8`` gives room for twice as many tokens, and needs a GPU of the
     Hopper generation or newer; ``auto`` keeps them as the model computes them."""
+    kv_host_bytes: int = 0
+    """Host memory of each rank for copies of KV blocks (the shelf), pinned on a GPU: sequences that lost their blocks
+    get them back from there instead of computing them again. 0 keeps none. On a CPU, ``kv_memory_bytes`` serves
+    better."""
+    kv_folder: str = ""
+    """Folder for copies of KV blocks, on a local NVMe disk best: conversations find theirs again after hours, and after
+    a restart. Empty keeps none. Blocks are as private as the text that they were computed from."""
+    kv_folder_bytes: int = 10 << 30
+    """The most bytes of ``kv_folder`` that an engine fills; the blocks used least recently go first. Those of engines
+    that no longer run may take as many again, all together."""
+    kv_folder_max_age_s: float = 86400.0
+    """Seconds after which a copy of a KV block is erased from memory and folder, used or not; 0 sets no limit."""
     gpu_memory_fraction: float = 0.9
     """Fraction of a GPU's memory that weights, blocks and the largest step may fill together."""
     tensor_parallel: int = 1

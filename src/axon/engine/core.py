@@ -9,9 +9,13 @@ from axon.engine.batch import Batch, Drawn
 from axon.engine.constraint import Compiler
 from axon.engine.phases import enter
 from axon.engine.protocol.messages import Add, Counters, Emitted, Ready, Refused, StepOutput
-from axon.engine.runner import Flight, Launcher, Runner
+from axon.engine.runner import Flight, Launcher, Mover, Moving, Runner
 from axon.engine.schedule.controller import FixedController, StepController, StepLimits
 from axon.engine.schedule.scheduler import Scheduler
+
+_REST_S = 60.0
+_NEWS_S = 0.01
+"""Longest wait for blocks from files where a step has nothing else to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +23,10 @@ class _Flying:
     """A launched batch."""
 
     batch: Batch
-    flight: Flight
+    flight: Flight | None
+    """None where it only copies blocks."""
     launched_at: float
+    moving: Moving | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +57,14 @@ class EngineCore:
         later: Callable[[], bool] | None = None,
         open_grammars: Callable[[], Compiler] | None = None,
         grammars_are_dear: bool = False,
+        mover: Mover | None = None,
     ) -> None:
         """``later`` does a piece of the start that can wait, and returns whether more is left.
 
         ``open_grammars`` is called for the first grammar; without it, sequences that have one are refused. With
-        ``grammars_are_dear``, ``prepare`` calls it before.
+        ``grammars_are_dear``, ``prepare`` calls it before. ``mover`` copies the blocks of the scheduler's shelf.
         """
+        self._mover = mover
         self._open_grammars = open_grammars
         self._grammars_are_dear = grammars_are_dear
         self._grammars: Compiler | None = None
@@ -85,6 +93,11 @@ class EngineCore:
     def wait_s(self) -> float:
         """No step is put off."""
         return 0.0
+
+    @property
+    def rest_s(self) -> float | None:
+        """Copies of blocks grow too old while nothing is asked."""
+        return _REST_S if self._scheduler.shelf is not None else None
 
     @property
     def _has_steps(self) -> bool:
@@ -118,6 +131,10 @@ class EngineCore:
         if self._grammars is not None:
             self._grammars.drop(ids)
 
+    def erase(self, sessions: list[str]) -> None:
+        """Erases the copies of blocks of these sessions outside the device."""
+        self._scheduler.erase(sessions)
+
     def step(self) -> StepOutput:
         """Computes one batch and returns its output; with a launcher, the output of the batch before it."""
         if self._has_landed:
@@ -127,6 +144,7 @@ class EngineCore:
         started_at = time.perf_counter()
         limits = self._controller.limits(self._scheduler)
         batch = self._scheduler.schedule(time.time(), limits)
+        self._await_blocks(batch)
         self._note_ids(batch)
         done = self._compute(batch, started_at)
         self._has_landed = self._has_landed or bool(done.batch.spans)
@@ -134,7 +152,7 @@ class EngineCore:
         emitted = self._scheduler.settle(done.batch, done.drawn)
         self._note_ids()
         step_s = time.perf_counter() - started_at
-        self._controller.observe(done.batch, step_s=step_s, compute_s=done.compute_s)
+        self._learn(done, step_s)
         return self._output(emitted, self._count(done.batch, step_s))
 
     def tend(self) -> bool:
@@ -147,6 +165,8 @@ class EngineCore:
         """Begins what the first grammar would wait for, in a thread; a second call does nothing. For an idle moment."""
         if self._grammars is None and self._grammars_are_dear and self._open_grammars is not None:
             self._grammars = self._open_grammars()
+        if self._scheduler.shelf is not None:
+            self._scheduler.shelf.take_news(time.time())
 
     def check(self) -> None:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""
@@ -156,6 +176,8 @@ class EngineCore:
         """Releases what it has outside its process, and its threads."""
         if self._grammars is not None:
             self._grammars.close()
+        if self._scheduler.shelf is not None:
+            self._scheduler.shelf.close()
 
     def _take_compiled(self) -> None:
         """Lets the sequences in whose grammars are compiled; waits for one if nothing else is to do."""
@@ -180,19 +202,59 @@ class EngineCore:
         if self._launcher is None:
             if self._grammars is not None:
                 self._grammars.begin(batch.masks)
+            copies_s = self._finish(batch, self._move(batch))
             enter("forward")
             drawn = self._runner.run(batch) if batch.spans else []
-            return _Computed(batch, drawn, time.perf_counter() - started_at)
+            return _Computed(batch, drawn, time.perf_counter() - started_at - copies_s)
         due = self._flying
-        enter("launch")
-        self._flying = _Flying(batch, self._launcher.launch(batch), started_at) if batch.spans else None
+        self._flying = None if batch.is_empty else self._launch(self._launcher, batch, started_at)
         if due is None:
             return _Computed(Batch(), [], 0.0)
         enter("wait for device")
-        drawn = due.flight.land()
+        drawn = due.flight.land() if due.flight is not None else []
+        self._finish(due.batch, due.moving)
         # The device began the batch when it was launched or when the one before it landed, whichever came later.
         begun_at, self._landed_at = max(self._landed_at, due.launched_at), time.perf_counter()
         return _Computed(due.batch, drawn, self._landed_at - begun_at)
+
+    def _launch(self, launcher: Launcher, batch: Batch, started_at: float) -> _Flying:
+        moving = self._move(batch)
+        enter("launch")
+        flight = launcher.launch(batch) if batch.spans else None
+        if moving is not None:
+            moving.precede()
+        return _Flying(batch, flight, started_at, moving)
+
+    def _move(self, batch: Batch) -> Moving | None:
+        """Begins the batch's copies of blocks."""
+        if batch.copies is None or self._mover is None:
+            return None
+        enter("copy blocks")
+        return self._mover.move(batch.copies)
+
+    def _finish(self, batch: Batch, moving: Moving | None) -> float:
+        """Waits for the batch's copies; returns the seconds that they took."""
+        shelf = self._scheduler.shelf
+        if shelf is None or moving is None or batch.copies is None:
+            return 0.0
+        copies_s = moving.finish()
+        shelf.costs.loaded(batch.copies.num_loaded + len(batch.copies.saves), copies_s)
+        return copies_s
+
+    def _await_blocks(self, batch: Batch) -> None:
+        """Waits a moment for blocks from files where they are all that sequences wait for."""
+        shelf = self._scheduler.shelf
+        if shelf is not None and batch.is_empty and self._flying is None and shelf.awaits_news:
+            enter("wait for blocks")
+            shelf.take_news(time.time(), _NEWS_S)
+
+    def _learn(self, done: _Computed, step_s: float) -> None:
+        """Takes in how long a batch took."""
+        self._controller.observe(done.batch, step_s=step_s, compute_s=done.compute_s)
+        if self._scheduler.shelf is not None:
+            num_tokens = sum(len(span.token_ids) for span in done.batch.spans if not span.is_stream)
+            if 2 * num_tokens > done.batch.num_tokens:
+                self._scheduler.shelf.costs.computed(num_tokens, done.compute_s)
 
     def _output(self, emitted: list[Emitted], counters: Counters) -> StepOutput:
         scored, refused = self._scheduler.take_scored(), self._scheduler.take_refused()
@@ -200,7 +262,7 @@ class EngineCore:
         return StepOutput(emitted=emitted, scored=scored, refused=refused, waiting=waiting, counters=counters)
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
-        pool = self._scheduler.pool
+        pool, shelf = self._scheduler.pool, self._scheduler.shelf
         return Counters(
             num_running=self._scheduler.num_running,
             num_waiting=self._scheduler.num_waiting,
@@ -214,4 +276,5 @@ class EngineCore:
             drafted=self._scheduler.num_drafted,
             accepted=self._scheduler.num_accepted,
             step_s=step_s,
+            shelf=shelf.counters() if shelf is not None else None,
         )

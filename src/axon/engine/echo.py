@@ -14,13 +14,16 @@ from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Draw, Drawn, Span
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.constraint import Compiler, Mask
+from axon.engine.copies import Copies
 from axon.engine.core import EngineCore
 from axon.engine.protocol.messages import Add, Refused, StepOutput
+from axon.engine.runner import Moved
 from axon.engine.sample.uniform import uniform
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.policy import make_policy
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.script import Script, open_script
+from axon.engine.shelf.opening import open_shelf
 
 POISON = (255, 255, 255)
 """A prompt with these ids in a row kills the process that runs it; UTF-8 text never has the byte 0xFF."""
@@ -28,6 +31,8 @@ POISON_EXIT_CODE = 13
 HANGING = (254, 254, 254)
 """A prompt with these ids in a row makes a step that never returns."""
 
+ID_BYTES = 8
+"""Bytes of a token in its memory."""
 _CLOSING = b'"}]'
 _DEFAULT_MODEL_LEN = 8192
 _KV_BYTES_PER_TOKEN = 4096  # pretended, so that kv_memory_bytes means about what it means with a small model
@@ -39,6 +44,16 @@ class EchoEngine(EngineCore):
     def __init__(self, config: EngineConfig) -> None:
         config = for_device(config, "cpu")
         num_blocks = max(1, config.kv_memory_bytes // (config.block_size * _KV_BYTES_PER_TOKEN))
+        runner = EchoRunner(
+            num_blocks, config.block_size, config.echo_step_s, config.echo_shift, open_script(config.echo_script)
+        )
+        shelf, mover = open_shelf(
+            config,
+            block_bytes=config.block_size * ID_BYTES,
+            identity=lambda: f"{_kernel(config)} {config.block_size}",
+            open_mover=runner.open_mover,
+            counted_bytes=config.block_size * _KV_BYTES_PER_TOKEN,
+        )
         scheduler = Scheduler(
             BlockPool(num_blocks, config.block_size),
             max_sequences=config.max_sequences,
@@ -47,15 +62,9 @@ class EchoEngine(EngineCore):
             max_model_len=config.max_model_len or _DEFAULT_MODEL_LEN,
             eos_ids=frozenset({EOS_ID}),
             policy=make_policy(config.policy),
+            shelf=shelf,
         )
-        super().__init__(
-            scheduler,
-            EchoRunner(
-                num_blocks, config.block_size, config.echo_step_s, config.echo_shift, open_script(config.echo_script)
-            ),
-            kernel=_kernel(config),
-            open_grammars=_open_grammars,
-        )
+        super().__init__(scheduler, runner, kernel=_kernel(config), open_grammars=_open_grammars, mover=mover)
         self._fails, self._failing = config.echo_fails, list[Refused]()
 
     @property
@@ -107,7 +116,7 @@ class EchoRunner:
         self, num_blocks: int, block_size: int, step_s: float, shift: int = 0, script: Script | None = None
     ) -> None:
         self._script = script
-        self._memory = array("q", bytes(8 * num_blocks * block_size))
+        self._memory = array("q", bytes(ID_BYTES * num_blocks * block_size))
         self._block_size, self._step_s, self._shift = block_size, step_s, shift
 
     def run(self, batch: Batch) -> list[Drawn]:
@@ -118,6 +127,10 @@ class EchoRunner:
             for offset, token_id in enumerate(span.token_ids):
                 self._memory[self._slot(span, span.first + offset)] = token_id
         return [self._drawn(span, draw) for span in batch.spans for draw in span.draws]
+
+    def open_mover(self, num_slots: int) -> "EchoMover":
+        """So many slots for blocks, and what copies them."""
+        return EchoMover(memoryview(self._memory), self._block_size, num_slots)
 
     def _drawn(self, span: Span, draw: Draw) -> Drawn:
         """Every token has probability 1, drawn or given."""
@@ -159,3 +172,28 @@ class EchoRunner:
 
     def _slot(self, span: Span, position: int) -> int:
         return span.block_ids[position // self._block_size] * self._block_size + position % self._block_size
+
+
+class EchoMover:
+    """Copies blocks of ids to slots and back."""
+
+    def __init__(self, blocks: memoryview, block_size: int, num_slots: int) -> None:
+        self._blocks, self._block_size = blocks, block_size
+        self._slots = memoryview(array("q", bytes(ID_BYTES * num_slots * block_size)))
+
+    @property
+    def memory(self) -> memoryview:
+        return self._slots.cast("B")
+
+    def move(self, copies: Copies) -> Moved:
+        """Makes the copies."""
+        began = time.perf_counter()
+        for load in copies.loads:
+            for slot, block_id in zip(load.slots, load.block_ids, strict=True):
+                self._blocks[self._of(block_id)] = self._slots[self._of(slot)]
+        for save in copies.saves:
+            self._slots[self._of(save.slot)] = self._blocks[self._of(save.block_id)]
+        return Moved(time.perf_counter() - began)
+
+    def _of(self, number: int) -> slice:
+        return slice(number * self._block_size, (number + 1) * self._block_size)

@@ -14,10 +14,11 @@ from axon.engine.cuda.nvml import open_gauge
 from axon.engine.grammar.grammars import Grammars
 from axon.engine.grammar.vocabulary import Vocabulary, read_vocabulary
 from axon.engine.load.architecture import read_architecture
+from axon.engine.load.tensor_files import find_tensors
 from axon.engine.parallel.partition import refuse_impossible
 from axon.engine.protocol.messages import Counters
-from axon.engine.ranks.leader import Leader, open_group
-from axon.engine.runner import Backend
+from axon.engine.ranks.leader import Leader, LeadingMover, open_group
+from axon.engine.runner import Backend, Mover
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.controller import StepController
 from axon.engine.schedule.feedback_controller import FeedbackController
@@ -25,6 +26,8 @@ from axon.engine.schedule.learned_controller import LearnedController
 from axon.engine.schedule.policy import make_policy
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
+from axon.engine.schedule.shelf import Shelf
+from axon.engine.shelf.opening import identity_of, open_shelf
 
 if TYPE_CHECKING:
     from axon.engine.torch_backend import OpenWeights
@@ -53,6 +56,7 @@ class Engine(EngineCore):
             backend = open_backend(
                 config, model_dir, architecture, max_model_len=limit, group=self.group, open_weights=open_weights
             )
+            shelf, mover = shelf_of(config, model_dir, backend)
         except BaseException:
             self._close_group()
             raise
@@ -68,6 +72,7 @@ class Engine(EngineCore):
             policy=make_policy(config.policy),
             version=f"{model_dir.resolve()} {backend.kernel}",
             max_scored_tokens=config.max_batch_tokens if backend.scores_any else MAX_SCORED_TOKENS,
+            shelf=shelf,
         )
         read = partial(vocabulary_of, model_dir) if vocabulary is None else lambda: vocabulary
         super().__init__(
@@ -79,6 +84,7 @@ class Engine(EngineCore):
             later=backend.later,
             open_grammars=partial(Grammars, read),
             grammars_are_dear=True,
+            mover=LeadingMover(self.crew, mover) if self.crew and mover else mover,
         )
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
@@ -105,6 +111,16 @@ def vocabulary_of(model_dir: Path) -> Vocabulary:
     """Reads the vocabulary of a model for grammars; raises ``Misconfigured`` if it cannot be used for them."""
     architecture = read_architecture(model_dir)
     return read_vocabulary(model_dir, size=architecture.vocab_size, eos_ids=architecture.eos_ids)
+
+
+def shelf_of(config: EngineConfig, model_dir: Path, backend: Backend) -> tuple[Shelf | None, Mover | None]:
+    """The shelf for copies of KV blocks, and what makes them; neither where the settings ask for none."""
+
+    def identity() -> str:
+        weight_files = sorted({tensor.path for tensor in find_tensors(model_dir).values()})
+        return identity_of(model_dir, f"{backend.kernel} {config.block_size} {backend.block_bytes}", weight_files)
+
+    return open_shelf(config, block_bytes=backend.block_bytes, identity=identity, open_mover=backend.open_mover)
 
 
 def make_controller(config: EngineConfig, backend: Backend, *, leads: bool) -> StepController:

@@ -1,7 +1,7 @@
 """The engine process: ``python -m axon.engine.process --fd N``. Frames in, frames out; knows no worker.
 
-In: ``Warm`` if it is a spare, ``Start``, then ``Add``, ``Abort``, ``Record`` and ``StopRecord``. Out: ``Ready`` (or
-``Failed``), then one ``StepOutput`` a step, and a ``Recorded`` for each ``Record``.
+In: ``Warm`` if it is a spare, ``Start``, then ``Add``, ``Abort``, ``Erase``, ``Record`` and ``StopRecord``. Out:
+``Ready`` (or ``Failed``), then one ``StepOutput`` a step, and a ``Recorded`` for each ``Record``.
 It ends when its peer closes the socket, so it never outlives the worker that started it.
 """
 
@@ -22,7 +22,7 @@ from axon.engine.grammar.vocabulary import Vocabulary
 from axon.engine.phases import timeline
 from axon.engine.protocol.codec import Decoder, Failed, Message, Start, Warm, encode
 from axon.engine.protocol.crash_note import CrashNote
-from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
+from axon.engine.protocol.messages import Abort, Add, Erase, Ready, StepOutput
 from axon.engine.recording import Recordings
 from axon.engine.timeshare.slices import TimeSlices, WholeTime, join_cores
 from axon.errors import AxonError
@@ -50,9 +50,14 @@ class Steps(Protocol):
     def wait_s(self) -> float:
         """Seconds for which the next step may be put off for more work; 0 for a step that is due."""
 
+    @property
+    def rest_s(self) -> float | None:
+        """Seconds after which an idle engine has something to look after; None for nothing."""
+
     def ready(self) -> Ready: ...
     def add(self, add: Add) -> None: ...
     def abort(self, ids: list[str]) -> None: ...
+    def erase(self, sessions: list[str]) -> None: ...
     def note_steps(self, note: Callable[[Sequence[str]], None]) -> None: ...
     def step(self) -> StepOutput: ...
     def tend(self) -> bool: ...
@@ -268,6 +273,8 @@ def _take(engine: Steps, messages: Sequence[object]) -> None:
                 engine.add(message)
             case Abort():
                 engine.abort(message.ids)
+            case Erase():
+                engine.erase(message.sessions)
             case _:
                 raise TypeError(f"an engine does not take {type(message).__name__}")
 
@@ -286,7 +293,7 @@ def _receive_work(channel: Channel, engine: Steps, recordings: Recordings) -> li
         return messages
     engine.check()
     engine.prepare()
-    return channel.receive(None)
+    return channel.receive(engine.rest_s)
 
 
 def main() -> int:

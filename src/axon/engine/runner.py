@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from axon.engine.batch import Batch, Drawn
+from axon.engine.copies import Copies
 
 
 class Runner(Protocol):
@@ -31,6 +32,45 @@ class Launcher(Protocol):
         ...
 
 
+class Moving(Protocol):
+    """Copies of blocks that are being made."""
+
+    def precede(self) -> None:
+        """Has the steps that are launched from now on wait for them."""
+        ...
+
+    def finish(self) -> float:
+        """Waits until they are done; returns the seconds that they took."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Copies that were done at once."""
+
+    seconds: float
+
+    def precede(self) -> None:
+        """Every step comes after them."""
+
+    def finish(self) -> float:
+        """The seconds that they took."""
+        return self.seconds
+
+
+class Mover(Protocol):
+    """Copies blocks between the device and slots in the host's memory, in the order of calls and launches."""
+
+    @property
+    def memory(self) -> memoryview:
+        """The bytes of all slots, one behind the other."""
+        ...
+
+    def move(self, copies: Copies) -> Moving:
+        """Begins the copies of a step, before the step itself, which does not need them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     """A loaded model and what runs its batches."""
@@ -44,3 +84,8 @@ class Backend:
     """Does a piece of the start that can wait until tokens flow; returns whether more is left."""
     scores_any: bool = False
     """Whether a step may score any number of prompt tokens, because their logits are computed a few rows at a time."""
+    block_bytes: int = 0
+    """Bytes of a KV block over all layers."""
+    open_mover: Callable[[int], Mover] | None = None
+    """Makes so many slots in the host's memory, and what copies blocks to and from them; None if it has nothing that
+    does."""

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from axon.engine.parallel.shards import Shards
 from axon.engine.pytorch.attention import Attention
 from axon.engine.pytorch.kv_memory import KVMemory, block_bytes
 from axon.engine.pytorch.llama import Llama
+from axon.engine.pytorch.mover import TorchMover
 from axon.engine.pytorch.runner import ModelRunner
 from axon.engine.runner import Backend
 
@@ -42,6 +44,7 @@ def open_model(
     with (open_weights or Weights)(model_dir, DTYPES[config.dtype]) as weights:
         source: Any = Shards(weights, architecture, group.share) if group.is_cut else weights
         if config.device == "cuda":
+            from axon.engine.cuda.mover import CudaMover
             from axon.engine.cuda.startup import open_runner
 
             device = device or torch.device("cuda", 0)
@@ -52,14 +55,27 @@ def open_model(
             kernel = f"cuda-{config.dtype}{kv_suffix}{suffix}"
             later = None if group.is_cut else runner.capture_next
             return Backend(
-                runner=runner, launcher=runner, num_blocks=num_blocks, kernel=kernel, later=later, scores_any=True
+                runner=runner,
+                launcher=runner,
+                num_blocks=num_blocks,
+                kernel=kernel,
+                later=later,
+                scores_any=True,
+                block_bytes=runner.kv.tensor[0].nbytes,
+                open_mover=partial(CudaMover, runner.kv),
             )
         model = _load_torch(config, local, source, group)
     group.connect()
-    num_blocks = num_blocks_in(config, block_bytes(local, config.block_size, DTYPES[config.dtype]))
-    attention = Attention(local, KVMemory(local, num_blocks, config.block_size, DTYPES[config.dtype]))
-    runner_here = ModelRunner(model, attention, group)
-    return Backend(runner=runner_here, num_blocks=num_blocks, kernel=f"torch-{config.dtype}{suffix}")
+    bytes_of_block = block_bytes(local, config.block_size, DTYPES[config.dtype])
+    num_blocks = num_blocks_in(config, bytes_of_block)
+    kv = KVMemory(local, num_blocks, config.block_size, DTYPES[config.dtype])
+    return Backend(
+        runner=ModelRunner(model, Attention(local, kv), group),
+        num_blocks=num_blocks,
+        kernel=f"torch-{config.dtype}{suffix}",
+        block_bytes=bytes_of_block,
+        open_mover=partial(TorchMover, kv),
+    )
 
 
 def warm_up(device: Literal["cpu", "cuda"]) -> None:

@@ -206,6 +206,10 @@ STOPS = "stops"
 """Channel on which workers receive the ids of cancelled jobs."""
 
 
+ERASURES = "erasures"
+"""Channel on which workers receive the tombstones of sessions whose copies of KV blocks are to be erased."""
+
+
 def lifeline(owner: str) -> str:
     """Channel to which an owner listens while it lives; nothing is sent there."""
     return f"lifeline/{owner}"

@@ -287,6 +287,9 @@ class Tombstones(Protocol):
     async def put(self, marks: Sequence[str], *, at: float) -> None:
         """Adds tombstones; from now on the store takes their turns without text."""
 
+    async def since(self, at: float) -> Sequence[str]:
+        """The tombstones put at this Unix time or later."""
+
     async def purge(self, *, before: float) -> int:
         """Deletes tombstones from before then: no record of theirs is on its way any more."""
 

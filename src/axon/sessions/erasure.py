@@ -6,10 +6,10 @@ The tombstone is written first: from then on no record still in the journal can 
 import contextlib
 from collections.abc import Callable
 
-from axon.domain.erasure import session_mark, turn_mark
+from axon.domain.erasure import blocks_mark, session_mark, turn_mark
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError, Busy
-from axon.ports.live import Live
+from axon.ports.live import ERASURES, Live
 from axon.ports.store import PinnedSessions, SessionTurns, Tombstones
 from axon.runtime.clock import Clock
 from axon.sessions.history import Histories
@@ -43,11 +43,15 @@ class Erasure:
 
     async def turn(self, turn: Turn) -> None:
         """Erases one turn; a running one is cancelled first."""
-        await self._bury(turn_mark(turn.id), turn.job.session)
+        session = turn.job.session
+        blocks = blocks_mark(turn.id, session or turn.id)
+        await self._bury(turn_mark(turn.id), session)
+        await self._tombstones.put([blocks], at=self._clock.now())
         await self._silence(turn.id, turn.state)
         await self._lookup.behind_barrier()  # records from before the tombstone are in the store then
         await self._turns.erase_turn(turn.id)
-        await self._histories.drop_with_branches(turn.job.session)
+        await self._histories.drop_with_branches(session)
+        await self._tell_workers(blocks)
 
     async def session(self, session: str) -> None:
         """Erases every turn of a session, and its pins."""
@@ -61,12 +65,18 @@ class Erasure:
             await self._live.pins.drop(key)
         await self._turns.erase_session(session)
         await self._histories.drop_with_branches(session)
+        await self._tell_workers(session_mark(session))
         self._on_erased()
 
     async def _bury(self, mark: str, session: str) -> None:
         await self._tombstones.put([mark], at=self._clock.now())
         await self._live.cache.put(erased_key(mark), b"", ttl_s=self._mark_s)
         await self._histories.drop_with_branches(session)
+
+    async def _tell_workers(self, mark: str) -> None:
+        """Has engines erase their copies of KV blocks now; who does not hear it finds the tombstone later."""
+        with contextlib.suppress(AxonError):
+            await self._live.wakeups.notify(ERASURES, mark.encode())
 
     async def _silence(self, turn_id: str, state: TurnState) -> None:
         """Cancels a running turn and deletes its stream; a stream that does not end in time expires by itself."""

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from axon.domain.tenants.tenant import Tier
 from axon.domain.turn import Turn
 from axon.telemetry.metrics import Metrics
+from axon.telemetry.shelf_report import ShelfCounters, ShelfReport, since
 from axon.telemetry.turn_report import report_turn
 
 _BLOCK_STATES = ("free", "used", "cached")
@@ -54,6 +55,8 @@ class EngineCounters(Protocol):
     def step_s(self) -> float: ...
     @property
     def gpus(self) -> Sequence[Gpu]: ...
+    @property
+    def shelf(self) -> ShelfCounters | None: ...
 
 
 class WorkerLabels(NamedTuple):
@@ -83,6 +86,7 @@ class _Fresh:
     sent_bytes: int = 0
     step_s: float = 0.0
     gpus: Sequence[Gpu] = ()
+    shelf: ShelfCounters | None = None
 
 
 class EngineReport:
@@ -115,6 +119,8 @@ class EngineReport:
             "accepted": engine.drafts.labels("accepted", *who),
             "sent_bytes": engine.rank_bytes.labels(*who),
         }
+        self._shelf: ShelfReport | None = None
+        """Made with the first step of an engine that has a shelf: others show nothing of one."""
         self._seen = dict.fromkeys(self._counters, 0)
         """The engine's last counter values; the engine may have started later than this process."""
         self._state: tuple[object, ...] | None = None
@@ -142,6 +148,8 @@ class EngineReport:
             engine.kv_blocks.remove(state, *self._who)
         for tier in Tier:
             engine.slots.remove(tier, *self._who)
+        if self._shelf is not None:
+            self._shelf.closed()
         if self.vllm is not None:
             self.vllm.closed()
 
@@ -189,6 +197,9 @@ class EngineReport:
         for name, counter in self._counters.items():
             if num := self._new(name, getattr(counters, name)):
                 counter.inc(num)
+        if counters.shelf is not None:
+            self._shelf = self._shelf or ShelfReport(self._engine, self._who)
+            self._shelf.show(counters.shelf)
         if self.vllm is not None:
             num_tokens, num_preempted = counters.batch_tokens, max(0, num_preempted)
             self.vllm.stepped(num_tokens=num_tokens, num_drawn=num_drawn, num_preempted=num_preempted)
@@ -219,7 +230,7 @@ class EngineReport:
 
     def _new(self, name: str, count: int) -> int:
         seen, self._seen[name] = self._seen[name], count
-        return count - seen if count >= seen else count
+        return since(seen, count)
 
 
 def _state(counters: EngineCounters) -> tuple[object, ...]:

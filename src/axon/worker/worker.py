@@ -27,10 +27,12 @@ from axon.runtime.clock import Clock
 from axon.telemetry.engine_report import WorkerLabels
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import Tokenizer
-from axon.worker.child.supervisor import Engine, Supervisor
+from axon.worker.child.engine import Engine
+from axon.worker.child.supervisor import Supervisor
 from axon.worker.claims import Claims
 from axon.worker.config import WorkerConfig
 from axon.worker.emit import Emitter
+from axon.worker.erasing import Erasing, Kept
 from axon.worker.identity import Identity
 from axon.worker.intake import Intake
 from axon.worker.job.hands import Hands
@@ -81,6 +83,7 @@ class Worker:
         letters: Callable[[str], str | None] = lambda version: None,
         neighbours: Callable[[], Collection[str]] = tuple,
         zone: str = "",
+        kept: Kept | None = None,
     ) -> None:
         """``residences``: where the worker records whose KV blocks it holds, to be offered their next turns.
 
@@ -90,6 +93,8 @@ class Worker:
         that is not known.
 
         ``neighbours`` returns the pools of other deployments whose engines share this one's cores.
+
+        ``kept``: where erasures are noted, for an engine that keeps copies of blocks outside its device.
         """
         self._config, self._clock, self._zone = config, clock, zone
         incarnation = f"worker-{uuid.uuid4().hex[:12]}"
@@ -159,6 +164,7 @@ class Worker:
             ended=lambda turn: supervisor.report.ended(turn),
         )
         self._reporting = Reporting(lambda: self.labels, parked, lease, metrics, clock, pool=config.pool)
+        self._erasing = Erasing(supervisor, kept, live.wakeups, clock) if kept else None
         self._watching = Watching(hands, parked, intake, supervisor, passing, live=live, liveness=liveness, clock=clock)
 
     async def open(self) -> Ready:
@@ -188,6 +194,9 @@ class Worker:
             tasks.create_task(self._reporting.run())
             if self._pacing is not None:
                 tasks.create_task(self._pacing.run())
+            if self._erasing is not None:
+                tasks.create_task(self._erasing.run())
+                tasks.create_task(self._erasing.listen())
 
     async def drain(self, timeout_s: float, *, empty_queue: bool = False, hand_over: bool = True) -> bool:
         """Lets jobs end here or, after ``linger_s``, at another worker; True when none is left.

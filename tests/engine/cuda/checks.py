@@ -331,6 +331,16 @@ def encoders_give_the_vectors_of_the_cpu(_: Folders) -> None:
         compare(Path(root))
 
 
+def blocks_come_back_from_host_memory_and_files(make_folder: Folders) -> None:
+    from tests.engine.cuda.shelf import compare
+
+    compare(make_folder({}), on_gpu, few_bytes=11 * 64 * 384)
+    compare(make_folder(WIDE["llama"]), on_gpu, few_bytes=11 * 64 * 3 * 2 * 2 * 64 * 4)
+    compare(
+        make_folder(WIDE["llama"]), on_gpu, few_bytes=11 * 64 * 3 * 2 * 2 * 64 * 2, is_exact=False, dtype="bfloat16"
+    )
+
+
 CHECKS: list[Callable[[Folders], None]] = [
     attention_agrees_with_the_plain_one,
     tokens_equal_those_of_the_cpu,
@@ -353,6 +363,7 @@ CHECKS: list[Callable[[Folders], None]] = [
     prompts_have_the_same_logprobs_over_ranks,
     grammars_are_followed_and_change_nothing_beside_them,
     encoders_give_the_vectors_of_the_cpu,
+    blocks_come_back_from_host_memory_and_files,
 ]
 
 

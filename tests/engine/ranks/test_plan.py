@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.engine.batch import Batch
-from axon.engine.ranks.plan import PlanReader, PlanWriter
-from axon.engine.ranks.protocol import Plan
+from axon.engine.copies import Copies, Load, Save
+from axon.engine.ranks.plan import PlanReader, PlanWriter, copies_of, moves_of
+from axon.engine.ranks.protocol import Moves, Plan
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 
 
@@ -40,6 +41,18 @@ def test_what_is_read_is_what_was_planned_whatever_is_parked_or_ends(
         assert [span.draw is None for span in read.spans] == [span.draw is None for span in batch.spans]
         assert read.output_rows == batch.output_rows
         scheduler.settle(batch, make_drawn(*[7] * len(batch.draws)))
+
+
+def test_copies_are_read_as_they_were_planned() -> None:
+    loads = (
+        Load(id="a", arrival=1, admission=2, first=0, end=8, slots=(3, 4), block_ids=(7, 8)),
+        Load(id="b", arrival=2, admission=1, first=4, end=8, slots=(9,), block_ids=(1,)),
+    )
+    planned = Copies(loads, (Save(5, 6), Save(2, 0)))
+    read = copies_of(msgspec.msgpack.decode(msgspec.msgpack.encode(moves_of(planned)), type=Moves))
+    assert [(load.slots, load.block_ids) for load in read.loads] == [((3, 4, 9), (7, 8, 1))]
+    assert read.saves == planned.saves
+    assert copies_of(moves_of(Copies())) == Copies()
 
 
 def test_blocks_that_were_told_are_not_told_again() -> None:

@@ -85,6 +85,20 @@ def test_a_prompts_log_probabilities_are_those_of_one_rank_and_in_a_batch_those_
         assert pair.scored == {add.id: together[add.id]}
 
 
+def test_blocks_come_back_to_every_rank(cuttable: Path) -> None:
+    """Conversations that take each other's blocks, and get their own back from each rank's own host memory."""
+    adds = [make_add(f"{number}", prompt=[number] * 40, max_tokens=8, ignore_eos=True) for number in range(5)]
+    whole = run_to_end(Engine(with_config(), cuttable), adds)
+    few = 13 * 4 * 2 * 3 * 8 * 4  # blocks of a KV head: one conversation
+    with opened(cuttable, 2, kv_memory_bytes=few, kv_host_bytes=1 << 20) as group:
+        group.ready()
+        for _ in range(2):
+            for add in adds:
+                assert group.run([add]) == {add.id: whole[add.id]}
+        assert group.last.shelf is not None
+        assert group.last.shelf.loaded_tokens > 0
+
+
 def test_what_a_rank_sends_is_what_the_formula_says(cuttable: Path, pair: Group) -> None:
     """All-reduces of the embedding and of two parts of each layer, of which one of two ranks sends the whole once.
 

@@ -3,7 +3,7 @@
 from axon.engine.batch import Batch, Drawn, fill
 from axon.engine.echo import EchoRunner
 from axon.engine.protocol.messages import Emitted
-from axon.engine.runner import Runner
+from axon.engine.runner import Mover, Runner
 from axon.engine.schedule.controller import NO_DRAFTS, StepLimits
 from axon.engine.schedule.scheduler import Scheduler
 
@@ -12,12 +12,21 @@ class Pipeline:
     """With a lag of one, step n runs and is settled after step n + 1 is planned."""
 
     def __init__(
-        self, scheduler: Scheduler, lag: int, runner: Runner | None = None, *, draft_price: float = NO_DRAFTS
+        self,
+        scheduler: Scheduler,
+        lag: int,
+        runner: Runner | None = None,
+        *,
+        draft_price: float = NO_DRAFTS,
+        mover: Mover | None = None,
+        moves_late: bool = False,
     ) -> None:
+        """With ``moves_late`` copies are made after the step beside which they are planned, else before it."""
         self.lag = lag
         self._limits = StepLimits(max_prefill_tokens=scheduler.max_prefill_tokens, draft_price=draft_price)
         self._scheduler = scheduler
         self._runner = runner or EchoRunner(scheduler.pool.num_blocks, scheduler.pool.block_size, 0.0)
+        self._mover, self.moves_late = mover, moves_late
         self._planned: list[Batch] = []
         self._latest: dict[str, int] = {}
 
@@ -31,7 +40,15 @@ class Pipeline:
         return batch, self._scheduler.settle(due, self._run(fill(due, self._latest)))
 
     def _run(self, batch: Batch) -> list[Drawn]:
+        if not self.moves_late:
+            self._move(batch)
         drawn = self._runner.run(batch) if batch.spans else []
+        if self.moves_late:
+            self._move(batch)
         ids = [span.id for span in batch.spans for _ in span.draws]
         self._latest.update({id: each.token for id, each in zip(ids, drawn, strict=True)})
         return drawn
+
+    def _move(self, batch: Batch) -> None:
+        if batch.copies is not None and self._mover is not None:
+            self._mover.move(batch.copies)

@@ -91,3 +91,19 @@ def test_check_notices_a_leak() -> None:
     pool.take([], 1)
     with pytest.raises(AssertionError, match="miscounted"):
         pool.check([])
+
+
+def test_a_forgotten_block_is_found_no_more_and_free_once_nobody_holds_it() -> None:
+    pool = BlockPool(4, 4)
+    used, cached = pool.take([], 2)
+    pool.publish(used, b"u")
+    pool.publish(cached, b"c")
+    pool.give_back([cached])
+    for key in (b"u", b"c", b"unknown"):
+        pool.forget(key)
+    assert pool.find([b"u"]) == pool.find([b"c"]) == []
+    assert (pool.num_free, pool.num_used, pool.num_cached) == (3, 1, 0)
+    pool.check([[used]])
+    pool.give_back([used])
+    assert pool.num_free == 4
+    pool.check([])

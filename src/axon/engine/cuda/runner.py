@@ -58,7 +58,7 @@ class CudaRunner:
         self.device = model.device
         self._model = model
         self._group = model.group
-        self._kv = kv
+        self._kv = self.kv = kv
         self._pdl = overlaps(self.device)
         max_draws = max(max_rows, Chunks.MAX_SPANS)
         self._sampler = DeviceSampler(model.architecture.vocab_size, max_draws, self.device)

@@ -101,6 +101,14 @@ class EncoderEngine:
         """Forgets inputs; unknown ids are ignored."""
         self._gathering.drop(ids)
 
+    @property
+    def rest_s(self) -> float | None:
+        """Nothing changes while it is idle."""
+        return None
+
+    def erase(self, sessions: list[str]) -> None:
+        """It keeps nothing of any session."""
+
     def step(self) -> StepOutput:
         """Computes the next batch, if one is due."""
         enter("schedule")

@@ -229,6 +229,9 @@ AXON_API axon::Team* axon_team(Runner* runner) { return &runner->team(); }
 
 AXON_API uint64_t axon_block_bytes(Runner* runner) { return runner->model().kv_block_bytes; }
 
+// The first byte of the KV blocks, which stand one behind the other.
+AXON_API uint8_t* axon_blocks(Runner* runner) { return runner->model().kv; }
+
 // Weights are not copied: they must outlive the runner. Layer -1: 0 is the embedding, 1 the head; in a layer 0 is qkv,
 // 1 output, 2 gate_up, 3 down.
 AXON_API void axon_set_linear(Runner* runner, int layer, int which, const int8_t* panels, const uint16_t* scales,

@@ -61,6 +61,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "axon_create": (c_void_p, [POINTER(Shape), c_int, c_int, c_char_p]),
     "axon_destroy": (None, [c_void_p]),
     "axon_block_bytes": (c_uint64, [c_void_p]),
+    "axon_blocks": (c_void_p, [c_void_p]),
     "axon_set_linear": (None, [c_void_p, c_int, c_int, c_void_p, c_void_p, c_int, c_int]),
     "axon_set_vector": (None, [c_void_p, c_int, c_int, _FLOATS]),
     "axon_team": (c_void_p, [c_void_p]),

@@ -15,6 +15,7 @@ from axon.errors import Misconfigured
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
+Bytes = npt.NDArray[np.uint8]
 
 _LINEARS = ("qkv", "output", "gate_up", "down")
 _VECTORS = ("input_norm", "mlp_norm", "query_norm", "key_norm", "bias")
@@ -52,7 +53,7 @@ class NativeModel:
     ) -> None:
         refuse_unsupported(architecture)
         self._library = library.load(build_folder)
-        self._vocab_size = architecture.vocab_size
+        self._vocab_size, self._num_blocks = architecture.vocab_size, num_blocks
         shape = library.Shape(
             architecture.vocab_size,
             architecture.hidden_size,
@@ -95,6 +96,15 @@ class NativeModel:
         if result != 0:
             raise MemoryError(f"no memory for a step of {len(rows.tokens)} tokens")
         return best
+
+    @property
+    def blocks(self) -> Bytes:
+        """The memory of the KV blocks, [block, byte]; it ends with the model."""
+        assert self._handle is not None, "closed"
+        num_bytes = self._library.axon_block_bytes(self._handle)
+        address = self._library.axon_blocks(self._handle)
+        memory = (ctypes.c_uint8 * (num_bytes * self._num_blocks)).from_address(address)
+        return np.frombuffer(memory, np.uint8).reshape(self._num_blocks, num_bytes)
 
     @property
     def team(self) -> int:

@@ -9,6 +9,7 @@ from axon.engine.batch import Batch, Draw, Drawn
 from axon.engine.load.architecture import Architecture
 from axon.engine.native.build import GROUP_SIZE
 from axon.engine.native.model import Floats, Ints, NativeModel, Rows
+from axon.engine.native.mover import NativeMover
 from axon.engine.native.packed_weights import ensure_packed
 from axon.engine.native.sampler import NativeSampler
 from axon.engine.phases import enter
@@ -40,6 +41,10 @@ class NativeRunner:
             for index, each in zip(asking, sampled, strict=True):
                 drawn[index] = each
         return drawn
+
+    def open_mover(self, num_slots: int) -> NativeMover:
+        """So many slots for blocks in memory beside the model's, and what copies them."""
+        return NativeMover(self._model, num_slots)
 
     def _buffer(self, num_rows: int) -> Floats:
         if len(self._logits) < num_rows:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from axon.engine.config import EngineConfig
-from axon.engine.protocol.messages import Abort, Add, Ready, Record, Recorded, StepOutput, StopRecord
+from axon.engine.protocol.messages import Abort, Add, Erase, Ready, Record, Recorded, StepOutput, StopRecord
 from axon.runtime.framing import BadFrame, Framer, framed
 
 
@@ -39,11 +39,23 @@ class Failed:
     message: str
 
 
-Message = Warm | Start | Add | Abort | Record | StopRecord | Ready | StepOutput | Recorded | Failed
+Message = Warm | Start | Add | Abort | Erase | Record | StopRecord | Ready | StepOutput | Recorded | Failed
 
 _PAIR = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
 _ENCODER = msgspec.msgpack.Encoder()
-_KINDS: tuple[type, ...] = (Warm, Start, Add, Abort, Record, Ready, StepOutput, Recorded, Failed, StopRecord)
+_KINDS: tuple[type, ...] = (
+    Warm,
+    Start,
+    Add,
+    Abort,
+    Erase,
+    Record,
+    Ready,
+    StepOutput,
+    Recorded,
+    Failed,
+    StopRecord,
+)
 
 
 def encode(message: Any) -> bytes:

@@ -31,6 +31,11 @@ class Add:
     """Unix time in seconds after which the engine refuses it with ``deadline_exceeded``."""
     interrupted: bool = False
     """Its reader waits in the middle of the answer: the engine that ran it before, here or elsewhere, is gone."""
+    session: str = ""
+    """The session whose text it is, or its turn without one, an opaque id: copies of its blocks outside the device are
+    erased with it."""
+    forget: bool = False
+    """Whether nothing of it may be kept outside the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,13 @@ class Abort:
     """Forget these sequences and free their blocks; unknown ids are ignored."""
 
     ids: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erase:
+    """These sessions were erased: no copy of their blocks may be found any more; unknown ones are ignored."""
+
+    sessions: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +146,24 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShelfCounters:
+    """What an engine keeps of KV blocks outside its device, and has moved since its start."""
+
+    host_bytes: int = 0
+    file_bytes: int = 0
+    saved_bytes: int = 0
+    """From the device to the host's memory."""
+    loaded_bytes: int = 0
+    """From the host's memory to the device."""
+    written_bytes: int = 0
+    read_bytes: int = 0
+    loaded_tokens: int = 0
+    """Tokens that were loaded instead of being computed."""
+    damaged: int = 0
+    """Blocks that files did not give back as they were written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """The engine's gauges after a step."""
 
@@ -159,6 +189,8 @@ class Counters:
     """Bytes sent to the other ranks of the group since the start; see ``axon.engine.parallel.traffic``."""
     gpus: list[Gpu] = field(default_factory=list)
     """The GPUs of this host's ranks; empty if they cannot be read."""
+    shelf: ShelfCounters | None = None
+    """None without a shelf."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

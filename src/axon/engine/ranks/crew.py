@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from axon.engine.batch import Batch
 from axon.engine.config import EngineConfig
+from axon.engine.copies import Copies
 from axon.engine.protocol.codec import Failed
 from axon.engine.ranks.address import LOCAL, open_listener, parse
 from axon.engine.ranks.link import Link, Lost, end_process
-from axon.engine.ranks.plan import PlanWriter
+from axon.engine.ranks.plan import PlanWriter, moves_of
 from axon.engine.ranks.protocol import VERSION, Begin, Go, Join, Loaded, Plan
 from axon.errors import Misconfigured
 
@@ -82,6 +83,12 @@ class Crew:
         plan: Plan = self._plans.write(batch)
         for link in self._links.values():
             link.say(plan)
+
+    def tell_copies(self, copies: Copies) -> None:
+        """Sends the copies beside the next step to every rank."""
+        moves = moves_of(copies)
+        for link in self._links.values():
+            link.say(moves)
 
     def close(self) -> None:
         """Closes the connections, which ends the ranks, and waits for those of this host; kills them if need be."""

@@ -14,6 +14,8 @@ from axon.engine.parallel.partition import Share
 from axon.engine.ranks.fingerprint import fingerprint
 from axon.engine.ranks.leader import stay_local
 from axon.engine.ranks.protocol import Begin
+from axon.engine.runner import Mover, Moving
+from axon.engine.shelf.opening import open_slots
 from axon.errors import Misconfigured
 
 
@@ -31,20 +33,44 @@ def open_follower(begin: Begin, meet: Callable[[], Store], *, gpu: int, model_di
     architecture = read_architecture(model_dir)
     limit = min(config.max_model_len or architecture.max_model_len, architecture.max_model_len)
     backend = open_backend(config, model_dir, architecture, max_model_len=limit, group=group, device=device)
-    if backend.launcher is None:
-        runner: Any = backend.runner
-        return lambda batch: runner.compute(batch)
-    return _Flights(backend.launcher)
+    mover = open_slots(config, block_bytes=backend.block_bytes, open_mover=backend.open_mover)
+    return _Steps(backend.runner, mover) if backend.launcher is None else _Flights(backend.launcher, mover)
+
+
+class _Steps:
+    """Copies blocks and computes steps at once."""
+
+    def __init__(self, runner: Any, mover: Mover | None) -> None:
+        self._runner, self._mover = runner, mover
+
+    def __call__(self, batch: Batch) -> None:
+        if batch.copies is not None and self._mover is not None:
+            self._mover.move(batch.copies).finish()
+        if batch.spans:
+            self._runner.compute(batch)
 
 
 class _Flights:
-    """Launches steps and waits for the one before: host buffers are reused a few steps later."""
+    """Launches steps and waits for the one before: host buffers are reused a few steps later. Copies of blocks run
+    beside the step that follows them, and the one behind it waits for them."""
 
-    def __init__(self, launcher: Any) -> None:
-        self._launcher = launcher
+    def __init__(self, launcher: Any, mover: Mover | None) -> None:
+        self._launcher, self._mover = launcher, mover
         self._flying: Any = None
+        self._moving: Moving | None = None
 
     def __call__(self, batch: Batch) -> None:
+        if batch.copies is not None and self._mover is not None:
+            self._precede()  # the copies before, if no step came between
+            self._moving = self._mover.move(batch.copies)
+        if not batch.spans:
+            return
         due, self._flying = self._flying, self._launcher.launch(batch)
+        self._precede()
         if due is not None:
             due.land()
+
+    def _precede(self) -> None:
+        moving, self._moving = self._moving, None
+        if moving is not None:
+            moving.precede()

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from axon.engine.batch import Batch, Drawn
 from axon.engine.config import EngineConfig
+from axon.engine.copies import Copies
 from axon.engine.parallel.partition import Share
 from axon.engine.ranks.fingerprint import fingerprint
-from axon.engine.runner import Flight, Launcher, Runner
+from axon.engine.runner import Flight, Launcher, Mover, Moving, Runner
 from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -44,6 +45,22 @@ class Leader:
         assert self._launcher is not None, "asked only where batches are launched"
         self._crew.tell(batch)
         return self._launcher.launch(batch)
+
+
+class LeadingMover:
+    """Has every rank copy its part of each block."""
+
+    def __init__(self, crew: "Crew", mover: Mover) -> None:
+        self._crew, self._mover = crew, mover
+
+    @property
+    def memory(self) -> memoryview:
+        return self._mover.memory
+
+    def move(self, copies: Copies) -> Moving:
+        """Begins the copies on every rank."""
+        self._crew.tell_copies(copies)
+        return self._mover.move(copies)
 
 
 def open_group(config: EngineConfig, model_dir: Path) -> tuple["Crew | None", "Group | None"]:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from axon.domain.sampling import Sampling
 from axon.engine.batch import Batch, Draw, Span
-from axon.engine.ranks.protocol import Plan, Work
+from axon.engine.copies import Copies, Load, Save
+from axon.engine.ranks.protocol import Moves, Plan, Work
 
 _KEPT_STEPS = 64
 _SOME_DRAW = Draw(sampling=Sampling(max_tokens=1, temperature=0.0), seed=0, choice=0, position=0)
@@ -89,3 +90,16 @@ class PlanReader:
             arrival=arrival,
             admission=admission,
         )
+
+
+def moves_of(copies: Copies) -> Moves:
+    """A step's copies as a message; whose blocks they are, only the leading rank knows."""
+    loads = [pair for load in copies.loads for pair in zip(load.slots, load.block_ids, strict=True)]
+    return Moves(loads=loads, saves=[(save.block_id, save.slot) for save in copies.saves])
+
+
+def copies_of(moves: Moves) -> Copies:
+    """The copies that a message tells."""
+    slots, blocks = tuple(slot for slot, _ in moves.loads), tuple(block for _, block in moves.loads)
+    load = Load(id="", arrival=0, admission=0, first=0, end=0, slots=slots, block_ids=blocks)
+    return Copies((load,) if slots else (), tuple(Save(block, slot) for block, slot in moves.saves))

@@ -1,7 +1,8 @@
 """The messages between the leading rank and the others, beside their collectives. Knows no sockets.
 
 A rank sends ``Join`` and receives ``Begin``; it loads its part, sends ``Loaded`` (or ``Failed``) and receives ``Go``.
-From then on it receives a ``Plan`` for each step. Both send ``Beat`` as a heartbeat.
+From then on it receives a ``Plan`` for each step, before it ``Moves`` where blocks are copied. Both send ``Beat`` as a
+heartbeat.
 """
 
 from dataclasses import dataclass, field
@@ -59,6 +60,16 @@ class Plan:
     spans: list[Work] = field(default_factory=list)
 
 
-VERSION = 2
-KINDS = (Join, Begin, Loaded, Failed, Go, Beat, Plan)
-Word = Join | Begin | Loaded | Failed | Go | Beat | Plan
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """Copies of blocks beside the step that is told next: every rank copies its part of each block."""
+
+    loads: list[tuple[int, int]] = field(default_factory=list)
+    """Slot of the host's memory and block."""
+    saves: list[tuple[int, int]] = field(default_factory=list)
+    """Block and slot of the host's memory."""
+
+
+VERSION = 3
+KINDS = (Join, Begin, Loaded, Failed, Go, Beat, Plan, Moves)
+Word = Join | Begin | Loaded | Failed | Go | Beat | Plan | Moves

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from axon.engine.batch import Batch
 from axon.engine.protocol.codec import Failed
 from axon.engine.ranks.address import connect, parse
 from axon.engine.ranks.link import Link, Lost, end_process
-from axon.engine.ranks.plan import PlanReader
-from axon.engine.ranks.protocol import VERSION, Begin, Go, Join, Loaded, Plan
+from axon.engine.ranks.plan import PlanReader, copies_of
+from axon.engine.ranks.protocol import VERSION, Begin, Go, Join, Loaded, Moves, Plan
 
 if TYPE_CHECKING:
     from axon.engine.parallel.group import Store
@@ -81,12 +82,18 @@ def _work(link: Link, begin: Begin, options: Options) -> int:
     link.be_strict(begin.config.rank_timeout_s)
     plans = PlanReader()
     while True:
-        batch = plans.read(link.hear(Plan))
+        word: object = link.hear(Plan, Moves)
+        batch = plans.read(word) if isinstance(word, Plan) else Batch((), copies_of(_moves(word)))
         try:
             follow(batch)
         except Exception:
             time.sleep(_SETTLE_S)  # if the leading rank is lost, the link ends this process meanwhile
             raise
+
+
+def _moves(word: object) -> Moves:
+    assert isinstance(word, Moves), "only what was asked for is heard"
+    return word
 
 
 def _leave(reason: str) -> None:

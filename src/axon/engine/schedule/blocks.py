@@ -23,6 +23,11 @@ def chain_hashes(hashes: list[bytes], token_ids: list[int], num_full: int, block
         hashes.append(parent)
 
 
+def tag_of(session: str) -> bytes:
+    """What the copies of a session's blocks are known by, to be erased; none without a session."""
+    return hashlib.blake2b(session.encode(), digest_size=16).digest() if session else b""
+
+
 class BlockPool:
     """Hands out block ids 0 … num_blocks-1, counts references and finds full blocks by their hash."""
 
@@ -104,6 +109,21 @@ class BlockPool:
         if block_hash not in self._block_of and block_id not in self._hash_of:
             self._block_of[block_hash] = block_id
             self._hash_of[block_id] = block_hash
+
+    def hash_of(self, block_id: int) -> bytes | None:
+        """The hash under which a block can be found; None if it cannot."""
+        return self._hash_of.get(block_id)
+
+    def forget(self, block_hash: bytes) -> None:
+        """Makes a block unfindable; it becomes free unless it is used."""
+        block_id = self._block_of.pop(block_hash, None)
+        if block_id is None:
+            return
+        del self._hash_of[block_id]
+        if block_id in self._cached:
+            self._uncache(block_id)
+            self._tidy(self._owner_of.pop(block_id))
+            self._free.append(block_id)
 
     def give_back(self, block_ids: list[int]) -> None:
         """Drops one reference to each block, the last block first: a hash chain is useless without its head."""

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from axon.engine.batch import Span
+from axon.engine.copies import Load
 from axon.engine.schedule.sequence import Sequence
 
 
@@ -42,8 +43,8 @@ class Roster:
         (self.running if sequence in self.running else self.waiting).remove(sequence)
         self.is_stable = False
 
-    def of_span(self, span: Span) -> Sequence | None:
-        """The sequence that a span was planned for; None if it has left, even if its id is in use again."""
+    def of_span(self, span: Span | Load) -> Sequence | None:
+        """The sequence that a span or a load was planned for; None if it has left, even if its id is in use again."""
         sequence = self.by_id.get(span.id)
         return sequence if sequence is not None and sequence.arrival == span.arrival else None
 

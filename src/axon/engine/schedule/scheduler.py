@@ -14,21 +14,21 @@ from itertools import chain, count
 from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Drawn, Span
 from axon.engine.constraint import Matcher
+from axon.engine.copies import Copies
 from axon.engine.protocol.messages import Add, Emitted, Refused, Scored
 from axon.engine.schedule.allocation import Allocation
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.budget import TokenBudget
 from axon.engine.schedule.controller import NO_DRAFTS, Outlook, StepLimits
+from axon.engine.schedule.head_wait import HeadWait
 from axon.engine.schedule.policy import Fair, Policy, Rank
 from axon.engine.schedule.roster import Roster
 from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
 from axon.engine.schedule.sequence import Sequence
 from axon.engine.schedule.sequence_limits import SequenceLimits
+from axon.engine.schedule.shelf import Shelf
 from axon.engine.schedule.slot_queue import Grant, SlotQueue, rank_of
 from axon.engine.schedule.tiers import Tiers
-
-HEAD_WAIT_STEPS = 256
-"""Steps that the first in rank may wait for blocks while others overtake it into reserved slots; then nobody does."""
 
 
 class Scheduler:
@@ -46,9 +46,10 @@ class Scheduler:
         policy: Policy | None = None,
         version: str = "",
         max_scored_tokens: int = MAX_SCORED_TOKENS,
+        shelf: Shelf | None = None,
     ) -> None:
         """``max_scored_tokens``: most prompt tokens whose log probabilities a step computes."""
-        self.pool = pool
+        self.pool, self.shelf = pool, shelf
         self.max_batch_tokens = max_batch_tokens
         self.max_prefill_tokens = max_prefill_tokens or max_batch_tokens
         self._max_scored_tokens = max_scored_tokens
@@ -63,7 +64,7 @@ class Scheduler:
         self.num_drafted = self.num_accepted = 0
         """Draft tokens computed since the start, and those that were accepted."""
         self._policy = policy or Fair()
-        self._allocation = Allocation(pool)
+        self._allocation = Allocation(pool, shelf)
         self._sequence_limits = SequenceLimits(
             max_model_len=self.max_model_len, num_blocks=pool.num_blocks, block_size=pool.block_size
         )
@@ -73,9 +74,7 @@ class Scheduler:
         self._scored: list[Scored] = []
         self._out_of_blocks: set[str | None] = set()
         """Tenants that had a sequence parked in this step for their share of blocks; None: one parked for the pool."""
-        self._blocked_head: Sequence | None = None
-        """The first in rank, if it was found to lack blocks and has waited ``_num_blocked_steps`` since then."""
-        self._num_blocked_steps = 0
+        self._head_wait = HeadWait()
 
     @property
     def num_running(self) -> int:
@@ -95,7 +94,7 @@ class Scheduler:
 
     @property
     def has_work(self) -> bool:
-        return bool(self._roster.by_id or self._refused)
+        return bool(self._roster.by_id or self._refused or (self.shelf and self.shelf.has_saves))
 
     @property
     def has_prompts(self) -> bool:
@@ -142,6 +141,10 @@ class Scheduler:
             if id in self._roster.by_id:
                 self._end(self._roster.by_id[id])
 
+    def erase(self, sessions: Iterable[str]) -> None:
+        """Erases the copies of blocks of these sessions."""
+        self._allocation.erase(sessions)
+
     def schedule(self, now: float = 0.0, limits: StepLimits | None = None) -> Batch:
         """Plans a step: the running sequences first, then as many waiting ones as slots, budget and blocks allow.
 
@@ -150,16 +153,19 @@ class Scheduler:
         limits = limits or StepLimits(max_prefill_tokens=self.max_prefill_tokens)
         budget = TokenBudget(self.max_batch_tokens, limits, max_scored_tokens=self._max_scored_tokens)
         self._expire(now)
+        self._allocation.take_news(now)
         grants = self._grant_slots(budget)
         self._roster.running.sort(key=self._rank)
         self._out_of_blocks.clear()
         spans = self._plan_running(grants, budget)
         spans += self._start(grants, budget, budget.left_after(spans))
         self._tiers.next_step()
-        return Batch(tuple(spans))
+        return Batch(tuple(spans), self._allocation.plan_copies(self._roster.running))
 
     def settle(self, batch: Batch, drawn: list[Drawn]) -> list[Emitted]:
         """Takes in a step's results, one for each draw of the batch in order; returns the new tokens."""
+        if batch.copies is not None:
+            self._settle_copies(batch.copies)
         results = iter(drawn)
         emitted: list[Emitted] = []
         for span in batch.spans:
@@ -200,11 +206,8 @@ class Scheduler:
     def check(self) -> None:
         """Proves that no block leaked and that every sequence is in exactly one place; raises AssertionError."""
         everyone = [*self._roster.running, *self._roster.waiting]
-        self.pool.check(sequence.block_ids for sequence in everyone)
+        self._allocation.check(everyone)
         assert len(self._roster.running) <= self.max_sequences, "more sequences run than there are slots"
-        for sequence in everyone:
-            capacity = len(sequence.block_ids) * self.pool.block_size
-            assert sequence.num_settled <= sequence.num_computed <= capacity, "computed tokens stand in no block"
         self._roster.check()
 
     def _expire(self, now: float) -> None:
@@ -221,9 +224,10 @@ class Scheduler:
         if not waiting or (self._roster.is_stable and len(running) >= self.max_sequences):
             return []
         queue = SlotQueue(self.max_sequences, self._policy, running=running, waiting=waiting)
-        self._hold_for_head(queue)
+        if self._head_wait.waits(queue) or not self._allocation.could_admit(queue.head, waiting):
+            self._head_wait.hold(queue)  # nobody overtakes it, not even once there are enough blocks at last
         num_tokens = budget.for_starting(running)
-        promised = self._promised_hashes()
+        promised = self._allocation.promised(running)
         grants: list[Grant] = []
         while num_tokens > 0 and (grant := queue.next_grant()):
             sequence = grant.entering
@@ -244,15 +248,6 @@ class Scheduler:
             num_tokens -= self._allocation.num_to_compute(sequence)
         self._roster.is_stable = queue.is_stable and not grants
         return grants
-
-    def _hold_for_head(self, queue: SlotQueue) -> None:
-        """If the first in rank lacks blocks, nobody overtakes it, not even once there are enough blocks at last."""
-        if self._blocked_head is not queue.head:
-            self._blocked_head, self._num_blocked_steps = None, 0
-        if self._blocked_head or not self._allocation.could_admit(queue.head, self._roster.waiting):
-            self._blocked_head, self._num_blocked_steps = queue.head, self._num_blocked_steps + 1
-            queue.head_blocks_all = True
-            queue.head_blocks_reserved = self._num_blocked_steps > HEAD_WAIT_STEPS
 
     def _plan_running(self, grants: list[Grant], budget: TokenBudget) -> list[Span]:
         """Plans in the policy's order and parks from its end: a sequence with a span is not parked in the same step."""
@@ -337,20 +332,18 @@ class Scheduler:
             if num_tokens <= 0:
                 break
             if not self._admit(sequence):
-                self._blocked_head = self._blocked_head or sequence
+                self._head_wait.lacks_blocks(sequence)
                 break
             self._roster.start(sequence)
             sequence.num_served = 0
             self._tiers.enter(sequence)
+            if sequence.is_loading:
+                continue
             span = sequence.plan(min(budget.most_of(sequence), num_tokens), self.eos_ids)
             budget.count_scored(sequence, len(span.token_ids))
             spans.append(span)
             num_tokens -= len(span.token_ids)
         return spans
-
-    def _promised_hashes(self) -> set[bytes]:
-        """Hashes of the blocks that running sequences are about to fill."""
-        return {hash for sequence in self._roster.running for hash in self._allocation.hashes_ahead(sequence)}
 
     def _admit(self, sequence: Sequence) -> bool:
         """Gives a sequence blocks for all its known tokens at once, so that it is not parked half way through them."""
@@ -361,9 +354,8 @@ class Scheduler:
             if not self._free_kept_blocks(tenant, but=sequence):
                 return False
         if sequence.num_cached is None:
-            sequence.num_cached = min(sequence.num_computed, len(sequence.add.prompt_ids))
-            sequence.num_charged = sequence.num_computed
-            self._policy.charge(sequence.claim, cached=sequence.num_computed)
+            sequence.num_cached = 0
+            self._policy.charge(sequence.claim, cached=sequence.credit(sequence.num_computed))
         return True
 
     def _settle_drafts(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
@@ -393,6 +385,13 @@ class Scheduler:
         sequence.num_settled = end
         sequence.num_computed = max(sequence.num_computed, end)
         self._allocation.publish(sequence, span.first, end)
+
+    def _settle_copies(self, copies: Copies) -> None:
+        """Blocks that came from the shelf count as cached, and can be found from now on."""
+        for load in copies.loads:
+            if (sequence := self._roster.of_span(load)) is not None:
+                self._policy.charge(sequence.claim, cached=self._allocation.settle_load(sequence, load))
+        self._allocation.settle_copies(copies)
 
     def _end(self, sequence: Sequence) -> None:
         self._roster.leave(sequence)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from axon.engine.batch import PLACEHOLDER, Draw, Drawn, Span
 from axon.engine.constraint import Masks, Matcher
 from axon.engine.protocol.messages import Add, Emitted
-from axon.engine.schedule.blocks import chain_hashes
+from axon.engine.schedule.blocks import chain_hashes, tag_of
 from axon.engine.schedule.draft import Drafter
 from axon.engine.schedule.finish import ending_ids, finish_of, masked_ids
 from axon.engine.schedule.policy import Claim
@@ -45,6 +45,10 @@ class Sequence:
     """Tokens whose KV stands in the blocks once the steps in flight are done."""
     num_settled: int = 0
     """Tokens whose KV stands in the blocks."""
+    num_to_load: int = 0
+    """Tokens at its start whose blocks come from the shelf instead of being computed; 0 for none."""
+    load_asked_at: float = 0.0
+    """Unix time of the step that has asked for the block that it waits for; 0 while it waits for none."""
     num_charged: int = 0
     """Tokens of those it came with that were charged to its tenant or found in the cache."""
     num_cached: int | None = None
@@ -64,6 +68,8 @@ class Sequence:
     drafter: Drafter = field(default_factory=Drafter)
     drafts_are_forced: bool = False
     """Whether its latest draft tokens were the only ones that its grammar allows."""
+    tag: bytes = field(init=False)
+    """Its session's, by which its blocks on the shelf are erased; none without a session."""
     penalised_prompt: tuple[int, ...] = field(init=False)
     """The prompt, if its sampling penalises it: one object for all draws, so that a sampler can know it again."""
 
@@ -71,6 +77,7 @@ class Sequence:
         add = self.add
         self.token_ids = [*add.prompt_ids, *add.output_ids]
         self.scores = scores_of(add)
+        self.tag = tag_of(add.session)
         self.penalised_prompt = tuple(add.prompt_ids) if add.sampling.penalises_prompt else ()
         self.claim = Claim(
             arrival=self.arrival,
@@ -116,10 +123,21 @@ class Sequence:
         return self.add.interrupted and self.num_computed < self.num_given and self.num_admissions <= 1
 
     @property
+    def may_be_shelved(self) -> bool:
+        """Whether its blocks may be copied to the shelf: not those of a prompt that is scored, which nobody finds."""
+        return self.scores is None and not self.add.forget
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether its next block comes from the shelf."""
+        return self.num_computed < self.num_to_load
+
+    @property
     def can_continue(self) -> bool:
-        """False while two of its tokens are still to be drawn, and once the token in flight is its last."""
+        """False while blocks come from the shelf or two of its tokens are still to be drawn, and once the token in
+        flight is its last."""
         is_open = self.num_outputs < self.add.sampling.max_tokens and self.num_tokens < self.max_len
-        return is_open and self.num_unknown < 2
+        return is_open and self.num_unknown < 2 and not self.is_loading
 
     def num_missing_blocks(self, num_tokens: int) -> int:
         """Blocks to add so that ``num_tokens`` tokens fit."""
@@ -143,6 +161,15 @@ class Sequence:
         forced = self.matcher.forced()[: max(0, min(most, _MOST_FORCED))] if price < _FORCED_RATE else []
         self.drafts_are_forced = bool(forced)
         return forced or self.matcher.legal(self.drafter.draft(self.token_ids, price=price, most=most))
+
+    def credit(self, end: int) -> int:
+        """Counts tokens that came from the cache up to ``end``; returns how many of them were not counted before."""
+        credited = max(0, min(end, self.num_given) - self.num_charged)
+        if self.num_cached is not None:
+            num_prompt = len(self.add.prompt_ids)
+            self.num_cached += min(self.num_charged + credited, num_prompt) - min(self.num_charged, num_prompt)
+        self.num_charged += credited
+        return credited
 
     def learn_drafts(self, *, num_drafted: int, num_accepted: int) -> None:
         """Takes in how many drafts were accepted; those that its grammar forced say nothing about others."""

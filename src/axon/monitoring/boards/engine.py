@@ -89,6 +89,27 @@ _BLOCKS = (
         ),
     ),
     Panel(
+        title="KV blocks outside the device",
+        sentence="Copies of KV blocks in host memory and in files, which come back instead of being computed again.",
+        unit="bytes",
+        queries=(Query(expr=total("axon_kv_shelf_bytes", "place", MODEL), legend="{{place}}"),),
+        needs="shelf",
+    ),
+    Panel(
+        title="KV blocks moved",
+        sentence="Bytes of KV blocks a second between device, host memory and files.",
+        unit="bytes",
+        queries=(Query(expr=rate("axon_kv_shelf_moved_bytes_total", "way", MODEL), legend="{{way}}"),),
+        needs="shelf",
+    ),
+    Panel(
+        title="Tokens from the shelf",
+        sentence="Tokens a second whose KV blocks came from host memory or files.",
+        unit="short",
+        queries=(Query(expr=rate("axon_kv_shelf_hits_total", "model", MODEL), legend="{{model}}"),),
+        needs="shelf",
+    ),
+    Panel(
         title="Parked sequences",
         sentence="Sequences parked a second: because blocks ran out, or because their slot was another tenant's part.",
         unit="ops",

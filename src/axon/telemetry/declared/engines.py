@@ -11,6 +11,7 @@ class EngineMetrics:
         make.about("Engine")
         self._declare_steps(make)
         self._declare_blocks(make)
+        self._declare_shelf(make)
         self._declare_life(make)
         self._declare_gpus(make)
 
@@ -74,6 +75,31 @@ class EngineMetrics:
             "Prompt tokens that the prefix cache had.",
             *WORKER,
             unit="tokens",
+        )
+
+    def _declare_shelf(self, make: Declarations) -> None:
+        self.shelf_bytes = make.gauge(
+            "axon_kv_shelf_bytes",
+            "Copies of KV blocks outside the device, by place: host (its memory) or file.",
+            *("place", *WORKER),
+        )
+        self.shelf_moved = make.counter(
+            "axon_kv_shelf_moved_bytes_total",
+            "KV blocks moved, by way: save (device to host), load (host to device), write and read (files).",
+            *("way", *WORKER),
+        )
+        self.shelf_hits = make.counter(
+            "axon_kv_shelf_hits_total",
+            "Tokens whose KV blocks came from host memory or files instead of being computed.",
+            *WORKER,
+            unit="tokens",
+        )
+        self.shelf_damaged = make.counter(
+            "axon_kv_shelf_damaged_total",
+            "KV blocks that files did not give back as they were written, and that were computed again.",
+            *WORKER,
+            unit="blocks",
+            role="detail",
         )
 
     def _declare_life(self, make: Declarations) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from axon.engine.config import EngineConfig
 from axon.engine.protocol.codec import Decoder, Failed, Start, Warm, encode
 from axon.engine.protocol.crash_note import CrashNote, new_crash_note
-from axon.engine.protocol.messages import Abort, Add, Ready, Record, Recorded, StepOutput, StopRecord
+from axon.engine.protocol.messages import Abort, Add, Erase, Ready, Record, Recorded, StepOutput, StopRecord
 from axon.errors import AlreadyProfiled, AxonError, EngineDied
 from axon.runtime.child import launch_module
 from axon.runtime.framing import BadFrame
@@ -174,6 +174,9 @@ class EngineProcess:
     def abort(self, ids: list[str]) -> None:
         self._send(Abort(ids=ids))
 
+    def erase(self, sessions: list[str]) -> None:
+        self._send(Erase(sessions=sessions))
+
     def kill(self) -> None:
         """Ends the process at once."""
         if self._launched is not None:
@@ -212,7 +215,7 @@ class EngineProcess:
             if messages:
                 return list(messages)
 
-    def _send(self, message: Start | Add | Abort | Record | StopRecord) -> None:
+    def _send(self, message: Start | Add | Abort | Erase | Record | StopRecord) -> None:
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._flush)
         self._unsent.append(encode(message))

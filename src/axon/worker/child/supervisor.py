@@ -5,7 +5,7 @@ Knows no queue and no log: claiming the jobs again that were in a dead engine is
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 import structlog
@@ -19,6 +19,7 @@ from axon.runtime.clock import Clock
 from axon.telemetry.engine_report import EngineReport, WorkerLabels
 from axon.telemetry.metrics import Metrics
 from axon.worker.child.answers import Answers
+from axon.worker.child.engine import Engine
 from axon.worker.child.served import Served
 from axon.worker.child.throughput import Throughput
 from axon.worker.child.watchdog import Watchdog
@@ -33,32 +34,6 @@ _MAX_LEFT = 256
 """Aborted sequences that are remembered at most."""
 
 _logger = structlog.get_logger("axon.worker")
-
-
-class Engine(Protocol):
-    """One engine process, from its start to its death, as the worker speaks to it."""
-
-    @property
-    def pid(self) -> int | None: ...
-
-    @property
-    def in_step(self) -> frozenset[str]:
-        """The sequence ids of the step in which it died; empty where that is not known."""
-
-    async def open(self, *, timeout_s: float) -> Ready: ...
-
-    def outputs(self) -> AsyncIterator[StepOutput]: ...
-
-    def add(self, sequence: Add) -> None: ...
-
-    def abort(self, ids: list[str]) -> None: ...
-
-    async def profile(self, kind: str, seconds: float) -> bytes: ...
-
-    def kill(self) -> None:
-        """Kills the process at once; ``outputs`` then ends."""
-
-    async def aclose(self) -> None: ...
 
 
 class Charge(Protocol):
@@ -188,6 +163,12 @@ class Supervisor:
             return 0.0
         return max(map(self.waited_s, self._hands.running.values()), default=0.0)
 
+    def erase(self, sessions: list[str]) -> bool:
+        """Has the engine erase its copies of the sessions' blocks; False while none is up."""
+        if self._is_up:
+            self._engine.erase(sessions)
+        return self._is_up
+
     def remove(self, running: Running) -> None:
         """Aborts the job's sequences in the engine."""
         self._abort(running.choices)
@@ -215,6 +196,8 @@ class Supervisor:
                 priority=job.priority,
                 deadline=job.deadline,
                 interrupted=running.is_interrupted,
+                session=job.session or job.id,
+                forget=job.forget,
             )
         )
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
@@ -25,6 +25,13 @@ class SqlTombstones:
             async with self._database.begin() as connection:
                 if rows:
                     await connection.execute(self._insert, rows)
+
+    async def since(self, at: float) -> Sequence[str]:
+        table = schema.tombstones
+        with translated():
+            async with self._database.begin() as connection:
+                rows = await connection.execute(select(table.c.id).where(table.c.erased_at >= at))
+                return [row.id for row in rows]
 
     async def purge(self, *, before: float) -> int:
         with translated():

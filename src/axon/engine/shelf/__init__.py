@@ -1,0 +1,1 @@
+"""The shelf's memory and files: does what ``schedule/shelf.py`` decides. Imports no torch."""
