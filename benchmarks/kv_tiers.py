@@ -121,7 +121,7 @@ def on_gpu(shape: str, num_tokens: int) -> Iterator[Bench]:
 
     config = SHAPES[shape] = SHAPES[shape] | {"max_position_embeddings": num_tokens + 128}
     token_bytes = 4 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"]
-    kv_bytes = (num_tokens // 64 + 8) * 64 * token_bytes
+    kv_bytes = (num_tokens // 64 + 2) * 64 * token_bytes
     engine = open_engine(shape, kv_memory_bytes=kv_bytes, kv_host_bytes=40 * kv_bytes)
     try:
         yield Bench(engine, config["vocab_size"], lambda: None)
