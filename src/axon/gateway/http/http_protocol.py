@@ -3,12 +3,14 @@
 import asyncio
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http.half_closed import INTERIM, LEADING_ZERO, HalfClosed
 from axon.gateway.http.objections import HEADERS_TOO_LONG, NOT_HTTP, TOO_MANY_CONNECTIONS, objection
+from axon.gateway.http.plain_head import plain_head
 from axon.gateway.http.socket_protocol import SOCKET_PATHS, SocketProtocol
 from axon.gateway.http.write_timer import WriteTimer
 
@@ -104,6 +106,8 @@ class HttpProtocol(HttpToolsProtocol):
     """Whether the server shuts down and this connection is open only for its first request."""
     _is_upgraded = False
     """Whether the connection is a WebSocket now, which has a protocol of its own."""
+    _is_read_again = False
+    """Whether the request asks for an upgrade that is not heeded: it is parsed again, as one that does not ask."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -175,13 +179,32 @@ class HttpProtocol(HttpToolsProtocol):
                 return
         elif self._in_body:
             self._framing_bytes += len(data)
-        super().data_received(data)
+        self._feed(data)
         if self.transport.is_closing() or self._is_upgraded:
             return
         if self._in_body and self._framing_bytes > self.limits.max_header_bytes:
             self._refuse(HEADERS_TOO_LONG)
         elif not self._in_body and self._is_answered and self.timeout_keep_alive_task is None:
             self._start_header_timer()  # empty lines between requests do not extend the keep-alive time
+
+    def _feed(self, data: bytes) -> None:
+        """Gives the parser these bytes, as uvicorn does; but a request whose upgrade is not heeded has a body too."""
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            problem = "Invalid HTTP request received."
+            self.logger.warning(problem)
+            self.send_400_response(problem)
+        except httptools.HttpParserUpgrade as stopped:
+            if not self._is_read_again:
+                self.handle_websocket_upgrade()
+                return
+            self._is_read_again = False
+            head = plain_head(self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers)
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's
+            self._feed(head + data[stopped.args[0] :])
 
     def _should_upgrade(self) -> bool:
         """Whether the request opens a WebSocket; an upgrade of any other request is not heeded."""
@@ -218,8 +241,15 @@ class HttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._cancel_header_timer()
         self._refusal = objection(self.parser.get_http_version(), self.headers)
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            self._refusal = NOT_HTTP
         if self._refusal is not None:
             raise _Refused
+        self.scope["method"], self.scope["http_version"] = method.decode(), self.parser.get_http_version()
+        self._is_read_again = self.parser.should_upgrade() and not self._should_upgrade()
+        if self._is_read_again:
+            return
         self._in_body, self._framing_bytes = True, 0
         self._num_body_bytes = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
         self._is_fresh = False
@@ -240,6 +270,8 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._is_read_again:
+            return
         self._in_body, self._num_body_bytes = False, 0
         self._cancel_drain_timer()
         super().on_message_complete()
