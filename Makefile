@@ -95,7 +95,7 @@ format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/python scripts/terraform_pages.py
 	$(BIN)/python scripts/chart.py
 
-check-deploy: $(STAMP) install-services ## Check everything in deploy/ by its real tool, a line for each (DEPLOY_CHECKS="chart edge" for some)
+check-deploy: $(STAMP) install-services install-edge ## Check everything in deploy/ by its real tool, a line for each (DEPLOY_CHECKS="chart edge" for some)
 	@TEST_SEED= $(BIN)/python -m tests.deploy $(DEPLOY_CHECKS)
 
 rehearsal: $(STAMP) install-services ## Upgrade the chart's rendered pods as processes under load, and let probes fail

@@ -67,14 +67,17 @@ def estimate(sizes: Mapping[str, Any], prices: Prices, usage: Mapping[str, float
 def _nodes(sizes: Mapping[str, Any], prices: Prices, usage: Mapping[str, float]) -> Iterator[Line]:
     yield _fixed("EKS control plane", prices.month("fixed", "cluster"))
     for name, group in sizes["node_groups"].items():
-        one = prices.month("instance", group["instance_types"][0]) + group.get("disk_gib", 100) * prices["disk_gib"]
-        if group.get("capacity_type") == "SPOT":
-            one *= usage["spot_share"]
-        yield Line(f"nodes {name}: {group['instance_types'][0]}", group["min_size"] * one, group["max_size"] * one)
+        share = usage["spot_share"] if group.get("capacity_type") == "SPOT" else 1.0
+        yield _group(f"nodes {name}", group["instance_types"][0], {"disk_gib": 100, **group}, share, prices)
     for name, group in sizes["gpu_groups"].items():
         share = usage["spot_share"] if group.get("capacity") == "spot" else 1.0
-        one = prices.month("instance", group["instance_type"]) * share + group.get("disk_gib", 200) * prices["disk_gib"]
-        yield Line(f"GPU nodes {name}: {group['instance_type']}", group["min_size"] * one, group["max_size"] * one)
+        yield _group(f"GPU nodes {name}", group["instance_type"], {"disk_gib": 200, **group}, share, prices)
+
+
+def _group(name: str, instance: str, group: Mapping[str, Any], share: float, prices: Prices) -> Line:
+    """Nodes of one kind. Spot capacity has its share of the instance's price; a disk costs the same on every node."""
+    one = prices.month("instance", instance) * share + group["disk_gib"] * prices["disk_gib"]
+    return Line(f"{name}: {instance}", group["min_size"] * one, group["max_size"] * one)
 
 
 def _services(sizes: Mapping[str, Any], prices: Prices, usage: Mapping[str, float]) -> Iterator[Line]:

@@ -27,8 +27,9 @@ ELSEWHERE = ("edge/test_*.py", "monitoring/test_rules.py", "monitoring/test_rout
 class Check:
     """What became of one file's tests."""
 
-    name: str
+    path: Path
     says: str
+    """The file's first sentence."""
     passed: int = 0
     failed: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
@@ -39,19 +40,19 @@ class Check:
     def line(self) -> str:
         verdict = "FAILED" if self.failed else "ok" if self.passed else "skipped"
         counted = f"{self.passed + self.failed} tests" + (f", {self.failed} failed" if self.failed else "")
-        return f"{verdict:<8}{self.seconds:>7.1f} s  {self.name:<14} {self.says} ({counted})"
+        return f"{verdict:<8}{self.seconds:>7.1f} s  {name_of(self.path):<14} {self.says} ({counted})"
 
 
 class Reporter:
-    """A plugin of pytest that adds up by file."""
+    """A plugin of pytest that adds up by file: two files may have one name, in two folders."""
 
     def __init__(self, checks: Sequence[Check]) -> None:
-        self._checks = {each.name: each for each in checks}
+        self._checks = {key_of(each.path): each for each in checks}
         self.problems: list[str] = []
         self._began = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        check = self._checks[name_of(Path(report.nodeid.partition("::")[0]))]
+        check = self._checks[key_of(Path(report.nodeid.partition("::")[0]))]
         check.seconds += report.duration
         if report.skipped:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -67,7 +68,14 @@ class Reporter:
             self.problems.append(f"{report.nodeid}\n{report.longreprtext}")
 
 
+def key_of(path: Path) -> str:
+    """The path below ``tests/``; one without a root is below the repository's, as pytest has it."""
+    tests = FOLDER.parent
+    return (tests.parent / path).relative_to(tests).as_posix()
+
+
 def name_of(path: Path) -> str:
+    """What is shown of a file, and what words choose it by."""
     return path.stem.removeprefix("test_")
 
 
@@ -84,7 +92,7 @@ def first_sentence(path: Path) -> str:
 
 def main(words: Sequence[str]) -> int:
     files = found(words)
-    checks = [Check(name_of(each), first_sentence(each)) for each in files]
+    checks = [Check(each, first_sentence(each)) for each in files]
     reporter = Reporter(checks)
     began = time.monotonic()
     quiet = ["-p", "no:terminal", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers --strict-config"]

@@ -27,7 +27,12 @@ CHART = REPOSITORY / "deploy" / "helm" / "axon"
 SETS = tuple(sorted(path.stem for path in (CHART / "ci").glob("*.yaml")))
 AWS = "aws"
 """The set of values that Terraform gives for the environment prod."""
+AWS_KEDA = "aws-keda"
+"""The same with what docs/deploy/aws.md says for KEDA."""
+KEPT_AND_COPIED = "kept-and-copied"
+"""The set ha with backups that go to a bucket too."""
 RELEASE, NAMESPACE, KUBERNETES = "axon", "serving", "1.34.0"
+_OF_TERRAFORM = REPOSITORY / "deploy" / "terraform" / "aws" / "environments" / "prod" / "tests" / "helm-values.yaml"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SOURCE = re.compile(r"^# Source: all/charts/([a-z0-9.-]+)/", re.MULTILINE)
 WATCHED = ("ha", "eks-gpu")
@@ -89,9 +94,11 @@ def value_sets() -> dict[str, Values]:
     found = {
         **{name: merged(CHART / "ci" / f"{name}.yaml") for name in SETS},
         **{release_set(path.name.removesuffix("-values.yaml")): read(path) for path in here.glob("*-values.yaml")},
-        AWS: merged(
-            REPOSITORY / "deploy" / "terraform" / "aws" / "environments" / "prod" / "tests" / "helm-values.yaml"
+        KEPT_AND_COPIED: merged(
+            CHART / "ci" / "ha.yaml", changes={"backup": {"url": "s3://example-axon-backups/axon"}}
         ),
+        AWS: merged(_OF_TERRAFORM),
+        AWS_KEDA: merged(_OF_TERRAFORM, changes=in_page(REPOSITORY / "docs" / "deploy" / "aws.md", "workerDefaults:")),
         "kustomize": merged(REPOSITORY / "deploy" / "kustomize" / "values.yaml"),
         "rehearsal": merged(rehearsal / "values.yaml"),
         "rehearsal-next": merged(rehearsal / "values.yaml", rehearsal / "next.yaml"),
@@ -106,6 +113,13 @@ def release_set(release: str) -> str:
 
 def read(path: Path) -> Values:
     found: Values = yaml.load(path.read_text(), _LOADER)
+    return found
+
+
+def in_page(page: Path, begin: str) -> Values:
+    """The values of the one example in a page that begins so."""
+    (text,) = [each for each in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL) if each.startswith(begin)]
+    found: Values = yaml.load(text, _LOADER)
     return found
 
 

@@ -44,6 +44,18 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "ingress.deregistrationDelaySeconds must be less than",
     ),
     "nowhere-to-keep": ({"backup": {"enabled": True}}, "backup: say where backups are kept"),
+    "keep-none": (
+        {"backup": {"enabled": True, "claim": "axon-backups", "keep": 0}},
+        "backup.keep is 0: with less than 1",
+    ),
+    "one-number-twice": (
+        {"workerDefaults": {"deployment": "small", "keda": {"enabled": True}}, "workers": {"default": {}, "more": {}}},
+        "workers.more.keda: workers.default already follows the number of deployment small",
+    ),
+    "backlog-of-a-pool": (
+        {"workers": {"default": {"deployment": "small", "pool": "gold", "keda": {"enabled": True}}}},
+        "workers.default.keda: the tokens that wait are not counted by pool",
+    ),
     "nameless-keda": (
         {"workers": {"default": {"keda": {"enabled": True}}}},
         "workers.default.keda: its query needs the name",

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.deploy.chart import AWS, Workload, rendered, workloads
+from tests.deploy.chart import AWS, KEPT_AND_COPIED, Workload, rendered, workloads
 from tests.services import s3
 
 
@@ -41,7 +42,6 @@ def test_a_good_archive_is_kept_and_the_oldest_goes(folder: Path) -> None:
     backups = folder / "backups"
     for day in range(1, 15):
         (backups / f"axon-202001{day:02d}T021700Z.backup").write_text("an older one")
-    (backups / "axon-20200115T021700Z.backup.partial").write_text("of a run that was killed")
     done = run(script, folder)
     assert done.returncode == 0, done.stderr
     assert "can be restored" in done.stdout
@@ -60,6 +60,51 @@ def test_an_archive_that_cannot_be_restored_is_a_failure_and_takes_no_other_with
     done = run(script.replace("axon backup verify", "false"), folder)
     assert done.returncode != 0
     assert list((folder / "backups").iterdir()) == [old]
+
+
+def test_an_archive_has_its_name_when_it_is_proved_and_not_before(folder: Path) -> None:
+    (script,) = backup_of("ha").container["args"]
+    seen = script.replace("axon backup verify", "ls /backups; axon backup verify")
+    done = run(seen, folder)
+    assert done.returncode == 0, done.stderr
+    (name,) = [path.name for path in (folder / "backups").iterdir()]
+    assert f"{name}.unproved" in done.stdout.splitlines()
+    assert name not in done.stdout.splitlines()
+
+
+def test_what_killed_runs_left_goes_and_what_another_run_writes_now_stays(folder: Path) -> None:
+    pod = backup_of("ha")
+    (script,) = pod.container["args"]
+    deadline_s = pod.owner["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]
+    backups, old = folder / "backups", time.time() - deadline_s - 180
+    left = [f"axon-20200115T021700Z.backup.{end}" for end in ("partial", "unproved", "unproved.partial")]
+    others = ["axon-20200115T021700Z.backup.age", "axon-2-20200115T021700Z.backup.partial"]
+    now = [f"axon-20200116T021700Z.backup.{end}" for end in ("unproved", "unproved.partial")]
+    for name in (*left, *others, *now):
+        (backups / name).write_text("bytes")
+    for name in (*left, *others):
+        os.utime(backups / name, (old, old))
+    done = run(script, folder)
+    assert done.returncode == 0, done.stderr
+    names = {path.name for path in backups.iterdir()}
+    assert names & {*left, *others, *now} == {*others, *now}
+
+
+def test_while_no_copy_can_be_made_old_archives_of_this_release_go_all_the_same(folder: Path) -> None:
+    (script,) = backup_of(KEPT_AND_COPIED).container["args"]
+    backups = folder / "backups"
+    others = {"axon-2-20190101T021700Z.backup", "axon-of-a-friend.backup"}
+    for name in (*others, *(f"axon-202001{day:02d}T021700Z.backup" for day in range(1, 15))):
+        (backups / name).write_text("an older one")
+    here = script.replace("example-axon-backups", "no-such-bucket")
+    done = run(here, folder, **s3.CREDENTIALS, AWS_ENDPOINT_URL=s3.shared_server().url)
+    assert done.returncode != 0
+    assert "no-such-bucket" in done.stderr
+    names = {path.name for path in backups.iterdir()}
+    assert others <= names
+    assert "axon-20200101T021700Z.backup" not in names
+    assert len(names - others) == 14
+    assert all(name.endswith("Z.backup") for name in names - others)
 
 
 def test_a_good_archive_is_copied_into_the_bucket_without_the_pepper(folder: Path) -> None:

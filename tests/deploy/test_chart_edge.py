@@ -20,7 +20,7 @@ def test_it_is_the_shipped_configuration_with_names_filled_in(values: str) -> No
     data = named(rendered(values), "ConfigMap", "axon-edge")["data"]
     gateways = " ".join(["server axon-gateway:8000 max_fails=0;"] * 3)
     listen = "8080 ssl http2" if "tls.conf" in data else "8080"
-    own = {"folder": "/tmp", "processes": "auto", "drain_s": 60, "requests_per_address": 100}
+    own = {"folder": "/tmp", "processes": 2, "drain_s": 60, "requests_per_address": 100}
     shipped = filled(TEMPLATE, {"/tmp/error.log": "stderr"}, gateways=gateways, listen=listen, **own)
     assert data["nginx.conf"].rstrip() == shipped.rstrip()
     (volume,) = [each for each in edge.spec["volumes"] if each["name"] == "config"]

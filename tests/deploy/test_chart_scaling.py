@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.deploy.chart import Object, named, of_kind, rendered
+from tests.deploy.chart import AWS_KEDA, Object, named, of_kind, rendered
 from tests.services.require import find, require
 
 SCRAPED = {
@@ -16,6 +16,10 @@ SCRAPED = {
     'axon_replicas{group="smaller#", state="wanted", instance="a"}': 90,
     'axon_replicas{group="large-2.5~c#gold", state="wanted", instance="a"}': 4,
     'axon_replicas{group="large-2x5#gold", state="wanted", instance="a"}': 60,
+    'axon_backlog_tokens{model="small", instance="a"}': 30000,
+    'axon_backlog_tokens{model="small", instance="b"}': 29000,
+    'axon_backlog_tokens{model="smaller", instance="a"}': 90000,
+    'axon_backlog_tokens{model="large", instance="a"}': 7000,
 }
 """Two versions of one deployment, of which two controls speak while they change places; and what is none of it."""
 
@@ -30,11 +34,25 @@ def query_of(values: str, name: str) -> str:
 
 
 def test_prometheus_adds_up_the_versions_of_one_deployment_in_one_pool(tmp_path: Path) -> None:
-    require("promtool")
     asked = {
         query_of("external-datastores", "axon-worker-small"): 5,
         query_of("external-datastores", "axon-worker-large"): 4,
     }
+    answered(asked, tmp_path)
+
+
+def test_without_controls_advice_prometheus_counts_the_tokens_that_wait_for_a_deployment(tmp_path: Path) -> None:
+    assert len(scaled(AWS_KEDA)) == 2
+    asked = {query_of(AWS_KEDA, "axon-worker-l40s"): 30000, query_of(AWS_KEDA, "axon-worker-h100"): 7000}
+    answered(asked, tmp_path)
+    for each in scaled(AWS_KEDA):
+        (trigger,) = each["spec"]["triggers"]
+        assert (trigger["metricType"], trigger["metadata"]["threshold"]) == ("AverageValue", "10000")
+
+
+def answered(asked: dict[str, int], tmp_path: Path) -> None:
+    """Lets the real Prometheus answer each query of what was scraped, and compares."""
+    require("promtool")
     case = {
         "interval": "1m",
         "input_series": [{"series": series, "values": str(value)} for series, value in SCRAPED.items()],

@@ -40,8 +40,8 @@ SECOND: Values = {
     "gateway": {"autoscaling": {"enabled": True}},
     "networkPolicy": {"enabled": False},
     "control": {"launcher": "none", "launches": ""},
-    "workerDefaults": {"kind": "LeaderWorkerSet", "keda": {"enabled": True}},
-    "workers": {"two": {"image": {"digest": ""}}},
+    "workerDefaults": {"kind": "LeaderWorkerSet", "pool": "", "keda": {"enabled": True}},
+    "workers": {"two": {"deployment": "two", "image": {"digest": ""}}},
     "monitoring": {"dashboards": {"enabled": False}, "rules": {"kind": "PrometheusRule"}},
 }
 """What is not marked in the one set and the other: where a value excludes another, and switches."""

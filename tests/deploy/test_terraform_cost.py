@@ -65,6 +65,15 @@ def test_spot_capacity_costs_its_share_and_an_idle_gpu_group_nothing() -> None:
     assert _sum(_sizes(gpu_groups={"l4": spot}), _table()) == (20.0, 40.0 + 2 * 10.0 * 10 * 0.5)
 
 
+def test_a_disk_of_a_spot_node_costs_as_much_as_any() -> None:
+    prices = _table()
+    prices.table["monthly"]["disk_gib"] = 1.0
+    nodes = {"instance_types": ["m"], "min_size": 1, "max_size": 1, "disk_gib": 7, "capacity_type": "SPOT"}
+    gpus = {"zone": "a", "instance_type": "g", "gpus": 1, "min_size": 1, "max_size": 1, "capacity": "spot"}
+    sizes = _sizes(node_groups={"general": nodes}, gpu_groups={"l4": gpus})
+    assert _sum(sizes, prices)[0] == (10.0 * 0.5 + 7) + (100.0 * 0.5 + 200)
+
+
 def test_a_gateway_in_each_zone_costs_three_times_one() -> None:
     prices = _table(nat_gateway=1.0)
     assert _sum(_sizes(nat_per_zone=True), prices)[0] - _sum(_sizes(), prices)[0] == 20.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy import tools
-from tests.deploy.__main__ import first_sentence, found, name_of
+from tests.deploy.__main__ import Check, Reporter, first_sentence, found, name_of
 
 QUICK = {"hadolint": ("--version", "2.15.1")}
 """Those that answer at once; what the others do, their checks show."""
@@ -42,3 +42,24 @@ def test_every_check_says_in_a_sentence_what_it_checks() -> None:
     assert Path(__file__) in files
     assert [name_of(each) for each in files if not first_sentence(each)] == []
     assert found(["tools"]) == [Path(__file__)]
+
+
+def test_results_of_two_files_of_one_name_are_counted_apart() -> None:
+    tests = Path(__file__).parents[1]
+    checks = [Check(tests / folder / "test_rules.py", "What it says") for folder in ("edge", "monitoring")]
+    reporter = Reporter(checks)
+    nodes = (
+        "tests/edge/test_rules.py::test_a",
+        "tests/edge/test_rules.py::test_b",
+        "tests/monitoring/test_rules.py::test_a",
+    )
+    for node in nodes:
+        reporter.pytest_runtest_logreport(pytest.TestReport(node, ("", 0, ""), {}, "passed", None, "call"))
+    assert [each.passed for each in checks] == [2, 1]
+    assert all(" rules " in each.line for each in checks)
+
+
+def test_whoever_checks_everything_in_deploy_has_every_server_installed_first() -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    (needs,) = re.findall(r"^check-deploy:(.*?)##", makefile, re.MULTILINE)
+    assert {"install-services", "install-edge"} <= set(needs.split())

@@ -71,6 +71,13 @@ def test_a_workflow_may_read_alone_unless_a_job_says_otherwise_and_every_job_end
         assert not wide or (file.name == "release.yml" and name in {"images", "publish"}), name
 
 
+def test_a_job_may_write_attestations_only_where_a_step_attests() -> None:
+    jobs = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "release.yml").read_text("utf-8"))["jobs"]
+    for name, job in jobs.items():
+        attests = any(step.get("uses", "").startswith("actions/attest-") for step in job["steps"])
+        assert ("attestations" in job.get("permissions", {})) is attests, name
+
+
 def test_a_release_is_built_once_tested_on_both_kinds_of_machine_and_published_without_a_password() -> None:
     file = REPOSITORY / ".github" / "workflows" / "release.yml"
     jobs = yaml.safe_load(file.read_text("utf-8"))["jobs"]

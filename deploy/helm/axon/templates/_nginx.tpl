@@ -6,7 +6,7 @@ connection that nobody took is tried again. */ -}}
 {{- $text := .Files.Get "files/nginx/nginx.conf.template" -}}
 {{- $text = replace "${AXON_EDGE_FOLDER}/error.log" "stderr" $text -}}
 {{- $text = replace "${AXON_EDGE_FOLDER}" "/tmp" $text -}}
-{{- $text = replace "${AXON_EDGE_PROCESSES}" "auto" $text -}}
+{{- $text = replace "${AXON_EDGE_PROCESSES}" (int .Values.edge.processes | toString) $text -}}
 {{- $text = replace "${AXON_EDGE_DRAIN_S}" (int .Values.edge.drainSeconds | toString) $text -}}
 {{- $text = replace "${AXON_EDGE_REQUESTS_PER_ADDRESS}" (int .Values.edge.requestsPerAddress | toString) $text -}}
 {{- $text = replace "${AXON_EDGE_LISTEN}" (ternary "8080 ssl http2" "8080" (ne .Values.edge.tlsSecret "")) $text -}}

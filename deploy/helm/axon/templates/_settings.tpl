@@ -29,6 +29,12 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Where the files of batches are, as settings in JSON; nothing where each gateway keeps its own. */}}
+{{- define "axon.filesSettings" -}}
+{{- $where := ternary "/var/lib/axon-files" .Values.batchFiles.url (ne .Values.batchFiles.claim "") -}}
+{{- ternary (dict "batches" (dict "files_dir" $where)) dict (ne $where "") | toJson -}}
+{{- end -}}
+
 {{/* The environment that every role has; call with (dict "root" $ "settings" (list …) "hashes" true): whether it hashes
 keys. URLs of services are in files, which are read again for every new connection: passwords may be rotated. */}}
 {{- define "axon.env" -}}

@@ -30,6 +30,10 @@ run "a_role_for_pods_of_this_cluster_alone" {
     condition     = aws_eks_pod_identity_association.this["worker"].service_account == "axon-worker" && output.service_accounts["worker"] == "axon/axon-worker"
     error_message = "The role must be given to the service account."
   }
+  assert {
+    condition     = join(" ", output.actions["worker"]) == "s3:GetObject"
+    error_message = "What it may do must be said."
+  }
 }
 
 run "a_whole_service_is_refused" {

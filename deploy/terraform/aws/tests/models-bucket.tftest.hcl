@@ -49,6 +49,44 @@ run "both_buckets_are_private_and_everything_is_replicated" {
   }
 }
 
+run "objects_stay_unless_days_are_given" {
+  command = plan
+  module { source = "./modules/models-bucket" }
+  providers = { aws = aws, aws.replica = aws.replica }
+
+  assert {
+    condition     = length(aws_s3_bucket_lifecycle_configuration.this.rule[0].expiration) == 0 && length(aws_s3_bucket_lifecycle_configuration.replica.rule[0].expiration) == 0
+    error_message = "A model must not go by itself."
+  }
+}
+
+run "archives_go_here_and_in_the_replica" {
+  command = plan
+  module { source = "./modules/models-bucket" }
+  providers = { aws = aws, aws.replica = aws.replica }
+  variables {
+    expire_days = 35
+  }
+  assert {
+    condition     = aws_s3_bucket_lifecycle_configuration.this.rule[0].expiration[0].days == 35
+    error_message = "Archives must end."
+  }
+  assert {
+    condition     = aws_s3_bucket_lifecycle_configuration.replica.rule[0].expiration[0].days == 35
+    error_message = "A rule's deletions are not replicated: the replica needs the rule too."
+  }
+}
+
+run "archives_of_a_few_days_are_refused" {
+  command = plan
+  module { source = "./modules/models-bucket" }
+  providers = { aws = aws, aws.replica = aws.replica }
+  variables {
+    expire_days = 3
+  }
+  expect_failures = [var.expire_days]
+}
+
 run "a_name_with_capitals_is_refused" {
   command = plan
   module { source = "./modules/models-bucket" }

@@ -1,4 +1,5 @@
-# A bucket of models or of files, and its replica in another region. Both keep old versions, both take TLS alone.
+# A bucket of models, of batches' files or of backups, whatever the module's name says, and its replica in another region.
+# Both keep old versions, both take TLS alone.
 
 locals {
   replica_name = "${var.name}-replica"
@@ -60,6 +61,13 @@ resource "aws_s3_bucket_lifecycle_configuration" "this" {
     status = "Enabled"
 
     filter {}
+
+    dynamic "expiration" {
+      for_each = var.expire_days == null ? [] : [var.expire_days]
+      content {
+        days = expiration.value
+      }
+    }
 
     noncurrent_version_expiration {
       noncurrent_days = var.noncurrent_days

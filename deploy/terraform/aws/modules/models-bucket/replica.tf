@@ -61,6 +61,13 @@ resource "aws_s3_bucket_lifecycle_configuration" "replica" {
 
     filter {}
 
+    dynamic "expiration" {
+      for_each = var.expire_days == null ? [] : [var.expire_days]
+      content {
+        days = expiration.value
+      }
+    }
+
     noncurrent_version_expiration {
       noncurrent_days = var.noncurrent_days
     }

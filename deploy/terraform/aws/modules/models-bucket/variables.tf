@@ -33,3 +33,14 @@ variable "noncurrent_days" {
     error_message = "noncurrent_days must be at least 7."
   }
 }
+
+variable "expire_days" {
+  description = "Days after which an object goes, here and in the replica; null keeps all. It can be brought back for noncurrent_days more."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.expire_days == null ? true : var.expire_days >= 7
+    error_message = "expire_days must be at least 7, or null."
+  }
+}

@@ -48,6 +48,11 @@ module "broker" {
   key_arn                   = module.kms.arns["data"]
 }
 
+locals {
+  # As long as the database's own backups can be restored, so long stay the nightly archives.
+  keep_days = max(7, var.database.backup_retention_days)
+}
+
 module "bucket" {
   source    = "../models-bucket"
   for_each  = toset(["models", "files", "backups"])
@@ -57,6 +62,7 @@ module "bucket" {
   key_arn         = module.kms.arns["storage"]
   replica_key_arn = module.replica_kms.arns["storage"]
   log_bucket      = module.log_bucket.name
+  expire_days     = each.key == "backups" ? local.keep_days : null
 }
 
 module "secrets" {
@@ -83,6 +89,6 @@ module "backup" {
   replica_key_arn = module.replica_kms.arns["backup"]
   resource_arns   = concat([module.database.arn], [for bucket in module.bucket : bucket.arn])
   every_hours     = var.database.backup_every_hours
-  keep_days       = var.database.backup_retention_days < 7 ? 7 : var.database.backup_retention_days
+  keep_days       = local.keep_days
   lock            = var.protected
 }

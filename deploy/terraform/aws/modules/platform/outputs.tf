@@ -57,7 +57,7 @@ output "helm_values" {
     networkPolicy = { internetPorts = [80, 443, 4317, 4318] }
     workerDefaults = {
       extraEnv = local.aws_environment
-      keda     = { serverAddress = module.observability.query_url, authentication = "keda-aws", awsRegion = var.region }
+      keda     = { serverAddress = trimsuffix(module.observability.query_url, "/"), authentication = "keda-aws", awsRegion = var.region }
     }
     # Null takes the chart's own set of CPU workers away, where there are GPUs.
     workers = { for name, set in merge(local.workers, { default = null }) : name => set if name != "default" || length(local.workers) > 0 }
@@ -117,6 +117,16 @@ output "observability" {
 output "service_accounts" {
   description = "Service accounts that have rights in AWS, as namespace/name."
   value       = merge(module.rights.service_accounts, module.collector.service_accounts)
+}
+
+output "actions" {
+  description = "What each of them may do in AWS."
+  value       = merge(module.rights.actions, module.collector.actions)
+}
+
+output "expire_days" {
+  description = "Days after which the objects of each bucket go, null where they stay."
+  value       = { for name, bucket in module.bucket : name => bucket.expire_days }
 }
 
 output "backup" {

@@ -9,17 +9,25 @@ locals {
     { actions = ["kms:Decrypt"], resources = [module.kms.arns["storage"]], conditions = {} },
   ]
 
-  writes = {
-    for bucket in ["files", "backups"] : bucket => [
-      {
-        actions    = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
-        resources  = ["${module.bucket[bucket].arn}/*"]
-        conditions = {}
-      },
-      { actions = ["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources = [module.bucket[bucket].arn], conditions = {} },
-      { actions = ["kms:Decrypt", "kms:GenerateDataKey"], resources = [module.kms.arns["storage"]], conditions = {} },
-    ]
-  }
+  keeps_files = [
+    {
+      actions    = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
+      resources  = ["${module.bucket["files"].arn}/*"]
+      conditions = {}
+    },
+    { actions = ["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources = [module.bucket["files"].arn], conditions = {} },
+    { actions = ["kms:Decrypt", "kms:GenerateDataKey"], resources = [module.kms.arns["storage"]], conditions = {} },
+  ]
+
+  # It adds archives, and can neither read nor delete those that are there. S3 decrypts the key of the parts for it.
+  adds_backups = [
+    {
+      actions    = ["s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
+      resources  = ["${module.bucket["backups"].arn}/*"]
+      conditions = {}
+    },
+    { actions = ["kms:Decrypt", "kms:GenerateDataKey"], resources = [module.kms.arns["storage"]], conditions = {} },
+  ]
 
   binds_targets = var.load_balancer != "terraform" ? {} : {
     load-balancer-controller = {
@@ -50,7 +58,7 @@ module "rights" {
     gateway = {
       namespace       = var.namespace
       service_account = "${var.release}-gateway"
-      statements      = concat(local.reads_models, local.writes["files"])
+      statements      = concat(local.reads_models, local.keeps_files)
     }
     control = {
       namespace       = var.namespace
@@ -65,7 +73,7 @@ module "rights" {
     backup = {
       namespace       = var.namespace
       service_account = "${var.release}-backup"
-      statements      = local.writes["backups"]
+      statements      = local.adds_backups
     }
     external-secrets = {
       namespace       = "external-secrets"

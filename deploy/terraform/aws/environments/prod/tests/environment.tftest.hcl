@@ -71,6 +71,14 @@ run "the_whole_environment_can_be_planned_and_gives_the_charts_values" {
     condition     = output.buckets.models == { name = "axon-prod-123456789012-models", replica = "axon-prod-123456789012-models-replica" }
     error_message = "Models must have a replica."
   }
+  assert {
+    condition     = join(" ", module.platform.actions["backup"]) == "kms:Decrypt kms:GenerateDataKey s3:AbortMultipartUpload s3:ListMultipartUploadParts s3:PutObject"
+    error_message = "A backup's pod adds archives; it must neither read nor delete those that are there."
+  }
+  assert {
+    condition     = module.platform.expire_days["backups"] == 35 && module.platform.expire_days["files"] == null && module.platform.expire_days["models"] == null
+    error_message = "Archives go after as many days as the database's own backups; models and files stay."
+  }
 }
 
 run "the_clusters_controller_can_make_the_load_balancer" {
