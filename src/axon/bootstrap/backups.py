@@ -203,6 +203,7 @@ def _new_pepper(
     settings: Settings, archive: "Archive", manifest: "Manifest", *, force: bool
 ) -> tuple[bytes | None, list[str]]:
     """The pepper that is to be written, or None; and what the operator has to do about it."""
+    from axon.adapters.backup.writing import PEPPER
     from axon.domain.backup import is_pepper
 
     mine, facts = _pepper(settings), manifest.pepper
@@ -216,9 +217,7 @@ def _new_pepper(
             "keys work when AXON_PEPPER, or the file `pepper` in the data folder, is the one that it had."
         ]
     if settings.pepper:
-        return None, [
-            "AXON_PEPPER is not the backup's: its keys work when it is. The archive has it as secrets/pepper."
-        ]
+        return None, [f"AXON_PEPPER is not the backup's: its keys work when it is. The archive has it as {PEPPER}."]
     if mine is not None and not force:
         raise Misconfigured(f"{settings.data_dir / 'pepper'} is not the backup's. To replace it, add --force.")
     return archived_pepper(archive, manifest), []
@@ -226,9 +225,10 @@ def _new_pepper(
 
 def archived_pepper(archive: "Archive", manifest: "Manifest") -> bytes:
     """The pepper in an archive; raises ``InvalidInput`` if it is not the one that the manifest tells of."""
+    from axon.adapters.backup.writing import SECRETS
     from axon.domain.backup import is_pepper
 
-    [(_, pepper)] = archive.members(manifest, "secrets")
+    [(_, pepper)] = archive.members(manifest, SECRETS)
     if manifest.pepper is None or not is_pepper(manifest.pepper, pepper):
         raise InvalidInput("The pepper in the backup is not the one that its manifest tells of. Use another backup.")
     return pepper

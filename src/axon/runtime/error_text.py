@@ -1,6 +1,6 @@
 """What another's error says, short enough to be part of a sentence of ours. Knows no driver."""
 
-_MOST_CHARS = 200
+_MOST_CHARS = 300
 
 
 def first_line(error: BaseException) -> str:

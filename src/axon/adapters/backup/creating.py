@@ -10,13 +10,11 @@ from axon.adapters.backup.contents import check_revision, columns_of, revision_o
 from axon.adapters.backup.database import Place, snapshot
 from axon.adapters.backup.loading import TABLES
 from axon.adapters.backup.rows import RowSum, packed
-from axon.adapters.backup.writing import ArchiveWriter, new_archive
+from axon.adapters.backup.writing import PEPPER, ArchiveWriter, new_archive
 from axon.adapters.store import schema
 from axon.domain.backup import FilesFacts, Manifest, TableFacts, pepper_facts
 from axon.domain.turn import TurnState
 from axon.runtime.clock import Clock
-
-PEPPER = "secrets/pepper"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

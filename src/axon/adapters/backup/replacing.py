@@ -16,13 +16,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from axon.adapters.backup.contents import check_revision, is_empty, revision_of, tables_of
 from axon.adapters.backup.database import Place, file_of, is_sqlite, new_file, snapshot, transaction, users_of
-from axon.adapters.backup.keeping import Kept, apply_kept, first_words, nothing_kept, read_kept
+from axon.adapters.backup.keeping import Kept, apply_kept, nothing_kept, read_kept
 from axon.adapters.backup.loading import load
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.settling import Known, Settled, settle
 from axon.domain.backup import Manifest, RestoreWish
 from axon.errors import AxonError, Misconfigured
 from axon.runtime.clock import Clock
+from axon.runtime.error_text import first_line
 from axon.runtime.failpoints import failpoint
 from axon.runtime.syncing import sync
 
@@ -116,7 +117,7 @@ def _old_file(place: Place, wish: RestoreWish, stack: contextlib.ExitStack) -> _
                 f"{path} cannot be read as a store. --force --lose-revocations replaces it; what was revoked or erased "
                 "since the backup then comes back."
             ) from None
-        return _Old(damage=first_words(error))
+        return _Old(damage=first_line(error))
     if not wish.force:
         raise _not_empty(str(path))
     return _Old(connection=connection)
