@@ -30,7 +30,7 @@ NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0)
 
 
 def _settle(place: Place, *, now: float, known: Sequence[str] | None = ()) -> Settled:
-    with transaction(place.url) as connection:
+    with transaction(place.address) as connection:
         wanted = None if known is None else lambda ids: [each for each in ids if each in known]
         return settle(connection, now=now, known=wanted)
 

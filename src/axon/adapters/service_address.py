@@ -6,6 +6,7 @@ one is made with what the file says then.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from axon.errors import DependencyDown, Misconfigured
@@ -22,7 +23,7 @@ class ServiceAddress:
     """As it was at the start of the process."""
     file: UrlFile | None = None
     """Holds the URL; None where it never changes."""
-    ca_file: UrlFile | None = None
+    ca_file: Path | None = None
     """Certificates (PEM) of those that may vouch for the service; None for those that the system trusts."""
 
     def current(self) -> str:
