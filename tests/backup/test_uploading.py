@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axon.adapters.backup import uploading
 from axon.adapters.backup.uploading import BACKUPS, part_bytes, upload
-from axon.adapters.files.bucket import PART_BYTES, location_of, open_bucket
+from axon.adapters.files.bucket import PART_BYTES, REQUEST_S, location_of, open_bucket
 from axon.errors import DependencyDown, Misconfigured, ServiceRefuses
 from tests.services import s3
 from tests.services.process import free_port
@@ -60,6 +61,22 @@ def test_parts_grow_only_where_they_have_to() -> None:
     assert part_bytes(0) == part_bytes(70 << 30) == PART_BYTES
     assert part_bytes(78 << 30) > PART_BYTES
     assert part_bytes(5 << 40) < 1 << 30, "two of them are in memory"
+
+
+def test_a_longer_part_has_as_much_longer_to_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one.backup").write_bytes(b"axon")
+    server, seen = s3.shared_server(), list[float]()
+
+    def opened(*given: Any, request_s: float, **named: Any) -> Any:
+        seen.append(request_s)
+        return open_bucket(*given, request_s=request_s, **named)
+
+    monkeypatch.setattr(uploading, "open_bucket", opened)
+    bucket = server.new_bucket()
+    upload(tmp_path / "one.backup", f"s3://{bucket}", endpoint=server.url)
+    monkeypatch.setattr(uploading, "part_bytes", lambda _: 3 * PART_BYTES)
+    upload(tmp_path / "one.backup", f"s3://{bucket}", endpoint=server.url)
+    assert seen == [REQUEST_S, 3 * REQUEST_S]
 
 
 def test_a_refusal_names_the_backups_the_rights_that_they_need_and_a_role(tmp_path: Path) -> None:
