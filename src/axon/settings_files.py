@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from axon.errors import Misconfigured
+from axon.runtime.url_file import UrlFile
 
 URLS = ("queue", "live", "store")
 """Settings whose value may be in a file, which the setting of the same name and ``_file`` names."""
@@ -22,15 +23,5 @@ def displaced(layer: Mapping[str, object], origin_of: Callable[[str], str]) -> s
 
 def read_url_files(values: Mapping[str, object]) -> dict[str, str]:
     """What the files say, by the names of the settings; raises ``Misconfigured`` for one that says nothing."""
-    return {name: _read(name, Path(str(values[f"{name}_file"]))) for name in URLS if values.get(f"{name}_file")}
-
-
-def _read(name: str, path: Path) -> str:
-    try:
-        url = path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise Misconfigured(f"{name}_file is {path}, which cannot be read: {reason}.") from error
-    if not url:
-        raise Misconfigured(f"{name}_file is {path}, which is empty: write the URL of the service into it.")
-    return url
+    named = {name: values.get(f"{name}_file") for name in URLS}
+    return {name: UrlFile(setting=name, path=Path(str(path))).read() for name, path in named.items() if path}

@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from axon.adapters.backup.contents import summed, tables_of
 from axon.adapters.backup.database import snapshot
+from axon.adapters.service_address import ServiceAddress
 from axon.adapters.store import schema
 from axon.adapters.store.postgres import PostgresStore
 from axon.adapters.store.sqlite import SqliteStore
@@ -55,6 +56,10 @@ class Place:
     data_dir: Path
 
     @property
+    def address(self) -> ServiceAddress:
+        return ServiceAddress(url=self.url)
+
+    @property
     def settings(self) -> Settings:
         return Settings(store=self.url, data_dir=self.data_dir)
 
@@ -73,13 +78,13 @@ class Place:
 
     def contents(self) -> dict[str, tuple[int, str]]:
         """Number and digest of every table's rows."""
-        with snapshot(self.url) as connection:
+        with snapshot(self.address) as connection:
             found = {table.name: summed(connection, table) for table in tables_of(connection)}
         return {name: (each.num_rows, each.digest) for name, each in found.items()}
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         chosen = [schema.metadata.tables[table].c[name] for name in columns]
-        with snapshot(self.url) as connection:
+        with snapshot(self.address) as connection:
             return sorted(tuple(row) for row in connection.execute(select(*chosen)))
 
     def fill(self, **how: Any) -> None:

@@ -12,7 +12,7 @@ from axon.adapters.backup import rows
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.writing import ArchiveWriter, new_archive
 from axon.bootstrap.backups import create_backup, restore_backup, verify_backup
-from axon.domain.backup import FORMAT, ColumnFacts, RestoreWish, TableFacts
+from axon.domain.backup import FORMAT, ColumnFacts, RestoreOptions, TableFacts
 from axon.errors import AxonError, InvalidInput, Misconfigured
 from tests.backup.places import Place, sqlite_place
 from tests.long import share, some
@@ -36,7 +36,7 @@ def _restore(data: bytes, folder: Path) -> None:
     path = folder / "tried.backup"
     path.write_bytes(data)
     with sqlite_place(folder / "target") as target:
-        restore_backup(target.settings, path, RestoreWish())
+        restore_backup(target.settings, path, RestoreOptions())
 
 
 def test_any_changed_byte_that_matters_is_noticed(whole: bytes, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_link_or_a_path_out_of_the_folder_is_refused(whole: bytes, tmp_path: P
         writer.add("files/../../../evil/000000", b"bytes")
         writer.finish(replace(manifest, tables=(), parts=tuple(writer.parts), pepper=None))
     with sqlite_place(tmp_path / "target") as target, pytest.raises(InvalidInput, match="none of Axon's"):
-        restore_backup(target.settings, tmp_path / "evil.backup", RestoreWish())
+        restore_backup(target.settings, tmp_path / "evil.backup", RestoreOptions())
     assert not list(tmp_path.parent.rglob("evil"))
 
 

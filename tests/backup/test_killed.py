@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from axon.bootstrap.backups import create_backup, restore_backup, verify_backup
-from axon.domain.backup import RestoreWish
+from axon.domain.backup import RestoreOptions
 from tests.backup.places import Place
 from tests.console.program import Axon
 from tests.contracts.postgres_backend import shared_server
@@ -101,7 +101,7 @@ def test_a_real_sigkill_in_the_middle(place: Place, axon: Axon, changed: Path, t
     restoring.send_signal(signal.SIGKILL)
     restoring.wait(30)
     assert place.contents() == before
-    restore_backup(place.settings, changed, RestoreWish(force=True))
+    restore_backup(place.settings, changed, RestoreOptions(force=True))
     assert place.contents()["keys"] != before["keys"]
 
 

@@ -21,7 +21,7 @@ from axon.adapters.backup.writing import ArchiveWriter
 from axon.adapters.store import schema
 from axon.adapters.store.migrate import upgrade
 from axon.bootstrap.backups import create_backup, restore_backup, verify_backup
-from axon.domain.backup import RestoreWish
+from axon.domain.backup import RestoreOptions
 from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.tenants.tenant import Tenant
 from axon.errors import InvalidInput, Misconfigured
@@ -33,7 +33,7 @@ from tests.contracts import older
 from tests.contracts.builders import make_ended, make_job, make_key
 from tests.services.process import free_port
 
-RUN = RestoreWish(run_unfinished=True)
+RUN = RestoreOptions(run_unfinished=True)
 CHANGED = {"registry_revision", "terms", "batches"}
 """Tables that a restore settles."""
 
@@ -64,7 +64,7 @@ def test_every_row_file_and_the_pepper_come_back_on_either_database(
 
 async def test_a_restored_store_is_used_as_before(place: Place, other: Place, tmp_path: Path) -> None:
     create_backup(place.settings, tmp_path / "one.backup")
-    restore_backup(other.settings, tmp_path / "one.backup", RestoreWish())
+    restore_backup(other.settings, tmp_path / "one.backup", RestoreOptions())
     async with other.opened() as store:
         key = await store.keys.find("k0000001")
         assert key is not None
@@ -78,9 +78,9 @@ def test_a_store_that_is_not_empty_is_replaced_only_by_force(place: Place, archi
     other.fill(num_turns=1)
     before = other.contents()
     with pytest.raises(Misconfigured, match="--force"):
-        restore_backup(other.settings, archive, RestoreWish())
+        restore_backup(other.settings, archive, RestoreOptions())
     assert other.contents() == before
-    restore_backup(other.settings, archive, RestoreWish(force=True))
+    restore_backup(other.settings, archive, RestoreOptions(force=True))
     assert other.contents()["turns"][0] == place.contents()["turns"][0]
 
 
@@ -88,8 +88,8 @@ def test_a_store_that_is_not_empty_is_replaced_only_by_force(place: Place, archi
 def test_another_pepper_is_replaced_only_by_force(place: Place, archive: Path, other: Place) -> None:
     (other.data_dir / "pepper").write_text("another\n")
     with pytest.raises(Misconfigured, match="pepper"):
-        restore_backup(other.settings, archive, RestoreWish())
-    restore_backup(other.settings, archive, RestoreWish(force=True))
+        restore_backup(other.settings, archive, RestoreOptions())
+    restore_backup(other.settings, archive, RestoreOptions(force=True))
     assert (other.data_dir / "pepper").read_text() == "of the first\n"
 
 
@@ -101,7 +101,7 @@ def test_a_backup_without_secrets_has_no_pepper_and_says_when_it_will_not_do(
     create_backup(place.settings, path, with_secrets=False)
     assert b"of the first" not in path.read_bytes()
     (other.data_dir / "pepper").write_text("another\n")
-    done = restore_backup(other.settings, path, RestoreWish())
+    done = restore_backup(other.settings, path, RestoreOptions())
     assert any("AXON_PEPPER" in warning for warning in done.warnings)
     assert (other.data_dir / "pepper").read_text() == "another\n"
 
@@ -110,9 +110,9 @@ def test_a_backup_without_secrets_has_no_pepper_and_says_when_it_will_not_do(
 def test_a_pepper_of_the_settings_is_backed_up_and_compared(place: Place, other: Place, tmp_path: Path) -> None:
     path = tmp_path / "one.backup"
     create_backup(replace(place.settings, pepper="from the settings"), path)
-    same = restore_backup(replace(other.settings, pepper="from the settings"), path, RestoreWish())
+    same = restore_backup(replace(other.settings, pepper="from the settings"), path, RestoreOptions())
     assert same.warnings == ()
-    wrong = restore_backup(replace(other.settings, pepper="wrong"), path, RestoreWish(force=True))
+    wrong = restore_backup(replace(other.settings, pepper="wrong"), path, RestoreOptions(force=True))
     assert any("AXON_PEPPER is not the backup's" in warning for warning in wrong.warnings)
 
 
@@ -127,7 +127,7 @@ def test_what_was_revoked_and_erased_since_the_backup_stays_so(place: Place, arc
             await store.keys.add(make_key("k0000009"))
 
     asyncio.run(change())
-    done = restore_backup(place.settings, archive, RestoreWish(force=True))
+    done = restore_backup(place.settings, archive, RestoreOptions(force=True))
     assert done.num_kept == 4
     revoked = dict(place.rows("keys", "id", "revoked_at"))
     assert revoked["k0000001"] is not None
@@ -147,19 +147,19 @@ def test_a_backup_of_an_earlier_release_is_migrated(kind: str, make_place: MakeP
     manifest = create_backup(source.settings, tmp_path / "old.backup")
     assert manifest.revision == "0005"
     assert verify_backup(tmp_path / "old.backup").revision == "0005"
-    restore_backup(target.settings, tmp_path / "old.backup", RestoreWish())
+    restore_backup(target.settings, tmp_path / "old.backup", RestoreOptions())
     sizes = dict(target.rows("turns", "id", "bytes"))
     assert sizes == {"kept": 100, "short": 0, "purged": 0}, "the migration has counted them"
 
 
 def test_a_store_of_a_later_release_is_not_touched(place: Place, archive: Path, tmp_path: Path) -> None:
-    with transaction(place.url) as connection:
+    with transaction(place.address) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(Misconfigured, match="9999"):
         create_backup(place.settings, tmp_path / "later.backup")
     assert not list(tmp_path.glob("later*"))
     with pytest.raises(Misconfigured, match="9999"):
-        restore_backup(place.settings, archive, RestoreWish(force=True))
+        restore_backup(place.settings, archive, RestoreOptions(force=True))
 
 
 def test_a_store_of_an_earlier_release_is_replaced(place: Place, archive: Path, other: Place) -> None:
@@ -176,7 +176,7 @@ def test_what_an_earlier_release_had_revoked_and_erased_stays_so(place: Place, a
         (other.data_dir / "axon.db").touch()
     older.keep(other.url)
     later = Archive(archive).check().created_at + 1
-    with transaction(other.url) as connection:
+    with transaction(other.address) as connection:
         for statement in (
             "INSERT INTO keys (id, tenant, digest, name, created_at, revoked_at) "
             "VALUES ('k0000001', 'acme', :digest, '', 1, :at)",
@@ -201,10 +201,10 @@ def test_rights_to_tables_outlive_a_restore(make_place: MakePlace, tmp_path: Pat
     place = make_place("postgres", "first")
     place.fill()
     create_backup(place.settings, tmp_path / "one.backup")
-    with transaction(place.url) as connection:
+    with transaction(place.address) as connection:
         connection.execute(text("CREATE VIEW tokens AS SELECT tenant, sum(output_tokens) FROM turns GROUP BY tenant"))
-    restore_backup(place.settings, tmp_path / "one.backup", RestoreWish(force=True))
-    with transaction(place.url) as connection:
+    restore_backup(place.settings, tmp_path / "one.backup", RestoreOptions(force=True))
+    with transaction(place.address) as connection:
         assert connection.execute(text("SELECT * FROM tokens")).all()
 
 
@@ -215,9 +215,9 @@ async def test_a_database_that_servers_use_is_replaced_only_when_asked(make_plac
     await asyncio.to_thread(create_backup, place.settings, tmp_path / "one.backup")
     async with place.opened() as store:
         with pytest.raises(Misconfigured, match="--while-running"):
-            await asyncio.to_thread(restore_backup, place.settings, tmp_path / "one.backup", RestoreWish(force=True))
-        wish = RestoreWish(force=True, while_running=True)
-        await asyncio.to_thread(restore_backup, place.settings, tmp_path / "one.backup", wish)
+            await asyncio.to_thread(restore_backup, place.settings, tmp_path / "one.backup", RestoreOptions(force=True))
+        options = RestoreOptions(force=True, while_running=True)
+        await asyncio.to_thread(restore_backup, place.settings, tmp_path / "one.backup", options)
         assert await store.turns.get("turn_1") is not None
 
 
@@ -226,7 +226,7 @@ def test_a_running_servers_file_is_not_replaced(make_place: MakePlace, tmp_path:
     place.fill()
     create_backup(place.settings, tmp_path / "one.backup")
     with locked(place.data_dir), pytest.raises(Misconfigured, match="Another server"):
-        restore_backup(place.settings, tmp_path / "one.backup", RestoreWish(force=True))
+        restore_backup(place.settings, tmp_path / "one.backup", RestoreOptions(force=True))
 
 
 def test_a_store_that_cannot_be_read_is_replaced_only_where_its_revocations_may_be_lost(
@@ -239,9 +239,9 @@ def test_a_store_that_cannot_be_read_is_replaced_only_where_its_revocations_may_
     (place.data_dir / "axon.db").write_bytes(b"nothing that SQLite would read" * 1000)
     (place.data_dir / "axon.db-wal").write_bytes(b"an old log" * 100)
     with pytest.raises(Misconfigured, match="--force --lose-revocations"):
-        restore_backup(place.settings, archive, RestoreWish())
+        restore_backup(place.settings, archive, RestoreOptions())
     with pytest.raises(Misconfigured, match=r"ends of keys, .*come back.* --lose-revocations"):
-        restore_backup(place.settings, archive, RestoreWish(force=True))
+        restore_backup(place.settings, archive, RestoreOptions(force=True))
     flags = ("--force", "--lose-revocations", "--unfinished", "run", "--json")
     ran = axon("backup", "restore", str(archive), *flags, **place.environ)
     assert ran.returncode == 0, ran.stderr
@@ -269,8 +269,8 @@ def test_what_a_damaged_store_still_tells_is_carried_over(
     _damage(place.data_dir / "axon.db", table)
     if lost:
         with pytest.raises(Misconfigured, match=r"malformed.*erasures of texts\."):
-            restore_backup(place.settings, archive, RestoreWish(force=True))
-    done = restore_backup(place.settings, archive, RestoreWish(force=True, lose_revocations=bool(lost)))
+            restore_backup(place.settings, archive, RestoreOptions(force=True))
+    done = restore_backup(place.settings, archive, RestoreOptions(force=True, lose_revocations=bool(lost)))
     assert (done.num_kept, done.lost) == (kept, lost)
     assert dict(place.rows("keys", "id", "revoked_at"))["k0000001"] == later
 
@@ -282,7 +282,7 @@ def test_a_file_of_another_program_is_replaced_only_by_force(make_place: MakePla
     with contextlib.closing(sqlite3.connect(target.data_dir / "axon.db")) as file:
         file.execute("CREATE TABLE recipes (name TEXT)")
     with pytest.raises(Misconfigured, match="--force"):
-        restore_backup(target.settings, tmp_path / "one.backup", RestoreWish())
+        restore_backup(target.settings, tmp_path / "one.backup", RestoreOptions())
     restore_backup(target.settings, tmp_path / "one.backup", replace(RUN, force=True))
     assert target.contents()["turns"] == place.contents()["turns"]
 

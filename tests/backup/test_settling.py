@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState, opened, so_far, supersedes
 from axon.errors import Misconfigured
 from axon.runtime.clock import FakeClock
+from axon.settings import Settings
 from tests.backup.places import Place
 from tests.contracts.builders import make_chunk, make_ended, make_job
 
@@ -28,7 +30,7 @@ NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0)
 
 
 def _settle(place: Place, *, now: float, known: Sequence[str] | None = ()) -> Settled:
-    with transaction(place.url) as connection:
+    with transaction(place.address) as connection:
         wanted = None if known is None else lambda ids: [each for each in ids if each in known]
         return settle(connection, now=now, known=wanted)
 
@@ -186,3 +188,10 @@ async def test_epochs_do_not_come_from_the_store_and_never_go_back() -> None:
             epochs.append(claimed.epoch)
         clock.advance(0.01)
     assert epochs == sorted(set(epochs))
+
+
+def test_a_store_without_tables_is_told_by_what_to_name(tmp_path: Path) -> None:
+    (tmp_path / "axon.db").touch()
+    settings = Settings(store=f"sqlite:///{tmp_path / 'axon.db'}", data_dir=tmp_path)
+    with pytest.raises(Misconfigured, match=r"no tables of Axon's: name another with --store or --data-dir\.$"):
+        settle_store(settings)

@@ -16,13 +16,13 @@ def test_what_is_written_after_the_first_read_is_in_no_table(place: Place) -> No
             await store.keys.add(make_key("k_later"))
             await store.turns.apply([make_ended(make_job("turn_later"))])
 
-    with snapshot(place.url) as connection:
+    with snapshot(place.address) as connection:
         assert revision_of(connection) is not None
         before = _ids(connection, "keys")
         asyncio.run(write())  # nobody waits for the backup
         assert _ids(connection, "keys") == before
         assert "turn_later" not in _ids(connection, "turns")
-    with snapshot(place.url) as connection:
+    with snapshot(place.address) as connection:
         assert "turn_later" in _ids(connection, "turns")
 
 

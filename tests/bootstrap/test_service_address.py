@@ -10,6 +10,7 @@ import pytest
 from axon.adapters.live.redis.credentials import credentials_of, without_credentials
 from axon.adapters.service_address import ServiceAddress, address_of
 from axon.errors import DependencyDown, Misconfigured
+from axon.runtime.url_file import UrlFile
 from axon.settings import environment_of, load
 
 URL = "amqps://axon:s3cret@broker/"
@@ -24,7 +25,7 @@ def test_an_address_without_a_file_is_its_url() -> None:
 def test_the_file_is_read_each_time(tmp_path: Path) -> None:
     file = tmp_path / "url"
     file.write_text(f"{URL}\n")
-    address = ServiceAddress(url=URL, file=file)
+    address = ServiceAddress(url=URL, file=UrlFile(setting="queue", path=file))
     assert address.current() == URL
     file.write_text("amqps://axon:other@broker/")
     assert address.current() == "amqps://axon:other@broker/"
@@ -37,8 +38,9 @@ def test_a_file_without_such_a_url_is_an_outage_that_quotes_nothing(tmp_path: Pa
     if text is not None:
         file.write_text(text)
     with pytest.raises(DependencyDown) as raised:
-        ServiceAddress(url=URL, file=file).current()
-    assert str(file) in raised.value.message
+        ServiceAddress(url=URL, file=UrlFile(setting="queue", path=file)).current()
+    assert f"queue_file is {file}" in raised.value.message
+    assert "Write the URL of the queue into it, or check its rights." in raised.value.message
     assert "s3cret" not in raised.value.message
 
 
@@ -51,7 +53,7 @@ def test_a_url_that_cannot_be_used_is_an_outage_if_it_is_in_a_file(tmp_path: Pat
     with pytest.raises(Misconfigured):
         address_of(URL).parsed(refuses)
     with pytest.raises(DependencyDown, match=r"cannot be used. Its port is no number."):
-        ServiceAddress(url=URL, file=file).parsed(refuses)
+        ServiceAddress(url=URL, file=UrlFile(setting="queue", path=file)).parsed(refuses)
 
 
 @pytest.mark.parametrize(
@@ -135,10 +137,12 @@ def test_the_nearest_source_says_whether_a_url_is_in_a_file(
     assert (loaded.origins["store_file"] == "default") != is_in_file
 
 
-@pytest.mark.parametrize(("text", "said"), [(None, "cannot be read: No such file"), (" \n", "is empty")])
+@pytest.mark.parametrize(("text", "said"), [(None, "No such file"), (" \n", "it is empty")])
 def test_a_file_that_says_nothing_is_a_wrong_setting(tmp_path: Path, text: str | None, said: str) -> None:
     file = tmp_path / "url"
     if text is not None:
         file.write_text(text)
-    with pytest.raises(Misconfigured, match=f"store_file is {file}, which {said}"):
+    with pytest.raises(
+        Misconfigured, match=f"store_file is {file}, which .*{said}.*Write the URL of the store into it"
+    ):
         load({"store_file": str(file)}, {})

@@ -13,6 +13,7 @@ from axon.adapters.service_address import ServiceAddress
 from axon.adapters.store.postgres import PostgresStore
 from axon.adapters.tls_errors import OTHER_NAME, UNKNOWN_CA, UNSAID
 from axon.errors import DependencyDown, ServiceRefuses
+from axon.runtime.url_file import UrlFile
 from tests.contracts import postgres_backend
 from tests.services import rabbitmq, redis
 from tests.services.certificates import Authority, shared_authority
@@ -132,8 +133,9 @@ async def test_a_new_connection_is_made_as_the_file_says_by_then(name: str, tmp_
     service, file = users[name], tmp_path / "url"
     await asyncio.to_thread(service.make, "first")
     file.write_text(service.url("first"))
-    place = ServiceAddress(url=service.url("first"), file=file, ca_file=shared_authority().file)
-    async with opened(place) as held:
+    written = UrlFile(setting=name, path=file)
+    address = ServiceAddress(url=service.url("first"), file=written, ca_file=shared_authority().file)
+    async with opened(address) as held:
         await ask(held)
         await asyncio.to_thread(service.make, "second")
         file.write_text(f"{service.url('second')}\n")

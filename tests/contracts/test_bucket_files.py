@@ -57,7 +57,7 @@ async def test_a_refusal_says_at_the_start_what_to_set_and_later_only_that_files
     with s3_server(served) as endpoint:
         files = BucketFiles(PLACE, endpoint=endpoint)
         served.refuse = status
-        with pytest.raises(ServiceRefuses, match=r"s3://models/files/ are refused: set AWS_ACCESS_KEY_ID"):
+        with pytest.raises(ServiceRefuses, match=r"the files at s3://models/files/: the role .*list, get, put"):
             await files.open()
         served.refuse = 0
         await files.open()
@@ -70,7 +70,7 @@ async def test_a_refusal_says_at_the_start_what_to_set_and_later_only_that_files
 
 async def test_a_store_that_does_not_answer_is_waited_for_at_the_start() -> None:
     files = BucketFiles(PLACE, endpoint=f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(DependencyDown, match=re.escape("The files at s3://models/files/ cannot be reached")) as away:
+    with pytest.raises(DependencyDown, match=re.escape("the files at s3://models/files/ cannot be reached")) as away:
         await files.open()
     assert away.value.retryable
 

@@ -1,6 +1,7 @@
-"""The wheel of this kind of machine carries kernels that load and choose by the processor. Needs no index."""
+"""Packages are the same bytes each time, and a wheel's kernels load and choose by the processor. Needs no index."""
 
 import json
+import os
 import platform
 import sys
 import zipfile
@@ -53,3 +54,17 @@ def test_an_older_processor_gets_the_kernels_that_it_can_run(installed: Path) ->
     python = own(sys.executable)
     for processor, wanted in CHOICES[platform.machine()].items():
         assert chosen(installed, python.run(processor, CHOSEN, path=installed)) == wanted, processor
+
+
+def test_the_same_commit_gives_the_same_source_archive_and_pure_wheel(tmp_path: Path) -> None:
+    """Later, and by somebody whose new files nobody else may read."""
+    first = build_wheels(tmp_path / "first", "sdist", "any")
+    before = os.umask(0o077)
+    try:
+        again = build_wheels(tmp_path / "again", "sdist", "any")
+    finally:
+        os.umask(before)
+    assert [path.name for path in first] == [path.name for path in again]
+    assert len(first) == 2
+    for one, other in zip(first, again, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name

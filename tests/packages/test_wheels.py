@@ -231,7 +231,7 @@ def test_the_wheel_of_the_other_kind_of_machine_runs_on_its_processors(
     assert version.split()[1] == published[FOREIGN].name.split("-")[1]
 
 
-def test_wheels_of_the_same_commit_are_the_same_bytes(published: dict[str, Path], tmp_path: Path) -> None:
+def test_wheels_of_the_same_commit_and_compiler_are_the_same_bytes(published: dict[str, Path], tmp_path: Path) -> None:
     again = build_wheels(tmp_path, "any", HERE)
     for path in again:
         (first,) = [each for each in published.values() if each.name == path.name]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from axon.errors import DependencyDown, Misconfigured
+from axon.runtime.url_file import UrlFile
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ class ServiceAddress:
 
     url: str = field(repr=False)
     """As it was at the start of the process."""
-    file: Path | None = None
+    file: UrlFile | None = None
     """Holds the URL; None where it never changes."""
     ca_file: Path | None = None
     """Certificates (PEM) of those that may vouch for the service; None for those that the system trusts."""
@@ -30,11 +31,12 @@ class ServiceAddress:
         if self.file is None:
             return self.url
         try:
-            url = self.file.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise DependencyDown(f"The file {self.file}, which holds a service's URL, cannot be read.") from error
+            url = self.file.read()
+        except Misconfigured as error:
+            raise DependencyDown(error.message) from error
         if _scheme(url) != _scheme(self.url):
-            raise DependencyDown(f"The file {self.file} holds no URL that begins with {_scheme(self.url)}://.")
+            reason = f"it holds no URL that begins with {_scheme(self.url)}://"
+            raise DependencyDown(self.file.refusal(reason))
         return url
 
     def parsed(self, parse: Callable[[str], T]) -> T:
@@ -45,12 +47,12 @@ class ServiceAddress:
         except Misconfigured as error:
             if self.file is None:
                 raise
-            raise DependencyDown(f"The URL in {self.file} cannot be used. {error.message}") from error
+            raise DependencyDown(f"The URL in {self.file.path} cannot be used. {error.message}") from error
 
 
-def address_of(place: str | ServiceAddress) -> ServiceAddress:
+def address_of(url: str | ServiceAddress) -> ServiceAddress:
     """The address of a service that is named by its URL alone, or by an address already."""
-    return place if isinstance(place, ServiceAddress) else ServiceAddress(url=place)
+    return url if isinstance(url, ServiceAddress) else ServiceAddress(url=url)
 
 
 def _scheme(url: str) -> str:

@@ -21,7 +21,7 @@ from axon.telemetry.build import version
 if TYPE_CHECKING:
     from axon.adapters.backup.reading import Archive
     from axon.adapters.backup.settling import Settled
-    from axon.domain.backup import Manifest, RestoreWish
+    from axon.domain.backup import Manifest, RestoreOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,20 +66,22 @@ def verify_backup(path: Path, *, into: str = "") -> "Manifest":
     from axon.adapters.backup.database import is_sqlite, new_file, transaction
     from axon.adapters.backup.loading import load
     from axon.adapters.backup.reading import Archive
+    from axon.adapters.service_address import ServiceAddress
 
     archive = Archive(path)
     manifest = archive.check()
     check_revision(manifest.revision)
     if manifest.pepper is not None and manifest.pepper.included:
         archived_pepper(archive, manifest)
-    if into and is_sqlite(into):
+    address = ServiceAddress(url=into)
+    if into and is_sqlite(address):
         raise Misconfigured("--into names a PostgreSQL database; without it, a temporary SQLite file is used.")
     with ExitStack() as stack:
         if not into:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="axon-verify-")))
             load(stack.enter_context(new_file(folder / "axon.db")), archive, manifest, compare=True)
         else:
-            connection = stack.enter_context(transaction(into))
+            connection = stack.enter_context(transaction(address))
             require_empty(connection)
             load(connection, archive, manifest, compare=True)
             connection.rollback()
@@ -93,7 +95,7 @@ def upload_backup(path: Path, url: str) -> str:
     return upload(path, url)
 
 
-def restore_backup(settings: Settings, path: Path, wish: "RestoreWish") -> Restored:
+def restore_backup(settings: Settings, path: Path, options: "RestoreOptions") -> Restored:
     """Replaces the store, the files' bytes and the pepper by those of a backup.
 
     Until all of it is prepared nothing changes. Then a mark in the data folder keeps servers from starting until the
@@ -110,17 +112,17 @@ def restore_backup(settings: Settings, path: Path, wish: "RestoreWish") -> Resto
     manifest = archive.check()
     check_revision(manifest.revision)
     clock, store = SystemClock(), store_address(settings)
-    hold = shared if wish.while_running and not is_sqlite(store) else locked
+    hold = shared if options.while_running and not is_sqlite(store) else locked
     with hold(settings.data_dir):
-        pepper, warnings = _new_pepper(settings, archive, manifest, force=wish.force)
+        pepper, warnings = _new_pepper(settings, archive, manifest, force=options.force)
         folder = files_folder(settings)
         if manifest.files.num_files and folder is None:
             warnings.append(
                 f"The backup's {manifest.files.num_files} files are left out: this server's are in a bucket."
             )
-        known = None if wish.run_unfinished else lambda ids: _known(settings, ids)
+        known = None if options.run_unfinished else lambda ids: _known(settings, ids)
         with ExitStack() as prepared:
-            done = prepared.enter_context(replaced(store, archive, manifest, wish, clock, known=known))
+            done = prepared.enter_context(replaced(store, archive, manifest, options, clock, known=known))
             if manifest.files.included and folder is not None:
                 restore_files(archive, manifest, folder)
             with marked(settings.data_dir, f"from {path.name}"):
@@ -203,6 +205,7 @@ def _new_pepper(
     settings: Settings, archive: "Archive", manifest: "Manifest", *, force: bool
 ) -> tuple[bytes | None, list[str]]:
     """The pepper that is to be written, or None; and what the operator has to do about it."""
+    from axon.adapters.backup.writing import PEPPER
     from axon.domain.backup import is_pepper
 
     mine, facts = _pepper(settings), manifest.pepper
@@ -216,9 +219,7 @@ def _new_pepper(
             "keys work when AXON_PEPPER, or the file `pepper` in the data folder, is the one that it had."
         ]
     if settings.pepper:
-        return None, [
-            "AXON_PEPPER is not the backup's: its keys work when it is. The archive has it as secrets/pepper."
-        ]
+        return None, [f"AXON_PEPPER is not the backup's: its keys work when it is. The archive has it as {PEPPER}."]
     if mine is not None and not force:
         raise Misconfigured(f"{settings.data_dir / 'pepper'} is not the backup's. To replace it, add --force.")
     return archived_pepper(archive, manifest), []
@@ -226,9 +227,10 @@ def _new_pepper(
 
 def archived_pepper(archive: "Archive", manifest: "Manifest") -> bytes:
     """The pepper in an archive; raises ``InvalidInput`` if it is not the one that the manifest tells of."""
+    from axon.adapters.backup.writing import SECRETS
     from axon.domain.backup import is_pepper
 
-    [(_, pepper)] = archive.members(manifest, "secrets")
+    [(_, pepper)] = archive.members(manifest, SECRETS)
     if manifest.pepper is None or not is_pepper(manifest.pepper, pepper):
         raise InvalidInput("The pepper in the backup is not the one that its manifest tells of. Use another backup.")
     return pepper

@@ -20,6 +20,7 @@ from axon.ports.store import Store, TurnWriter
 from axon.runtime.clock import Clock
 from axon.runtime.datafolder import alone, read_or_make_secret, write_secret
 from axon.runtime.restoring import require_whole
+from axon.runtime.url_file import UrlFile
 from axon.settings import Settings
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ async def open_services(
         from axon.adapters.queue.rabbitmq import RabbitQueue
 
         prefix, timeout_s = settings.namespace, settings.service_timeout_s
-        address = _address(settings, settings.queue, settings.queue_file)
+        address = _address(settings, "queue", settings.queue, settings.queue_file)
         rabbit = await _opened(RabbitQueue(address, prefix, timeout_s=timeout_s), stack)
         wal = await _opened(
             RabbitJournal(address, prefix, markers=store.markers, publisher=rabbit.publisher, timeout_s=timeout_s),
@@ -187,7 +188,7 @@ async def open_persister(
         return None
     from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
 
-    address, timeout_s = _address(settings, settings.queue, settings.queue_file), settings.service_timeout_s
+    address, timeout_s = _address(settings, "queue", settings.queue, settings.queue_file), settings.service_timeout_s
     reader = await _opened(RabbitJournalReader(address, settings.namespace, timeout_s=timeout_s, clock=clock), stack)
     return Persister(reader, services.turn_writer, services.store.markers, clock=clock, on_aside=on_aside)
 
@@ -233,20 +234,21 @@ async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack, *, 
         from axon.adapters.live.redis.live import RedisLive
 
         prefix, deadline_s = settings.namespace, settings.service_timeout_s
-        address = _address(settings, settings.live, settings.live_file)
+        address = _address(settings, "live", settings.live, settings.live_file)
         return await _opened(RedisLive(address, retention_s=retention_s, prefix=prefix, deadline_s=deadline_s), stack)
     raise Misconfigured(f"Live cannot be on {scheme!r}: use memory:// or redis://.")
 
 
 def store_address(settings: Settings) -> "ServiceAddress":
     """The address of the store."""
-    return _address(settings, settings.store, settings.store_file)
+    return _address(settings, "store", settings.store, settings.store_file)
 
 
-def _address(settings: Settings, url: str, file: Path | None) -> "ServiceAddress":
+def _address(settings: Settings, name: str, url: str, path: Path | None) -> "ServiceAddress":
     """The address of a service on another machine, which may be in a file."""
     from axon.adapters.service_address import ServiceAddress
 
+    file = UrlFile(setting=name, path=path) if path is not None else None
     return ServiceAddress(url=url, file=file, ca_file=settings.service_ca_file)
 
 

@@ -91,7 +91,7 @@ def verify(
 @app.command()
 def upload(
     path: ArchiveFile,
-    place: Annotated[str, typer.Argument(metavar="S3_URL", help="A bucket, and a prefix in it: s3://bucket/prefix.")],
+    url: Annotated[str, typer.Argument(metavar="S3_URL", help="A bucket, and a prefix in it: s3://bucket/prefix.")],
 ) -> None:
     """Copy a backup into a bucket, under its own name. Endpoint, region and key are in AWS_ variables.
 
@@ -102,7 +102,7 @@ def upload(
     _settings(None, None, None)
     from axon.bootstrap.backups import upload_backup
 
-    print(f"{path} is now at {upload_backup(path, place)}.")
+    print(f"{path} is now at {upload_backup(path, url)}.")
 
 
 @app.command()
@@ -136,15 +136,15 @@ def restore(
     """
     settings = _settings(store, data_dir, config_file, live)
     from axon.bootstrap.backups import restore_backup
-    from axon.domain.backup import RestoreWish
+    from axon.domain.backup import RestoreOptions
 
-    wish = RestoreWish(
+    options = RestoreOptions(
         force=force,
         while_running=while_running,
         lose_revocations=lose_revocations,
         run_unfinished=unfinished is Unfinished.RUN,
     )
-    done = restore_backup(settings, path, wish)
+    done = restore_backup(settings, path, options)
     for warning in done.warnings:
         print(f"axon: {warning}", file=sys.stderr)
     facts = {"ended": done.num_ended, "left": done.num_left, "carried_over": done.num_kept, "lost": list(done.lost)}

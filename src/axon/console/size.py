@@ -1,28 +1,22 @@
 """``axon size``: how many replicas, gateways and services a load needs, and which measured figure says so."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from axon.console.flags import Json
+from axon.domain.sizing.device import Device
 
 if TYPE_CHECKING:
     from axon.domain.sizing.figure import Figure
     from axon.domain.sizing.plan import Part
 
 
-class Device(StrEnum):
-    H200 = "h200"
-    H200_FP8 = "h200-fp8"
-    CPU = "cpu"
-
-
 def size(
     model: Annotated[str, typer.Option(help="A folder with a config.json, or a known shape such as llama-3-8b.")],
     tokens_per_s: Annotated[float, typer.Option("--tokens-per-s", help="Answer tokens of all streams together.")],
     streams: Annotated[int, typer.Option(help="Answers that are under way at once.")],
-    gpu: Annotated[Device, typer.Option(help="What engines compute on.")] = Device.H200,
+    device: Annotated[Device, typer.Option(help="What engines compute on.")] = Device.H200,
     prompt_tokens: Annotated[
         float, typer.Option(help="Prompt tokens of a turn, those found in the cache left out.")
     ] = 512,
@@ -37,7 +31,7 @@ def size(
     \b
     Examples:
       axon size --model llama-3-8b --tokens-per-s 20000 --streams 1000
-      axon size --model ./models/mine --tokens-per-s 300 --streams 20 --gpu cpu --json
+      axon size --model ./models/mine --tokens-per-s 300 --streams 20 --device cpu --json
     """
     from axon.bootstrap.model_shape import shape_of
     from axon.console.administration import show_json
@@ -49,8 +43,7 @@ def size(
         prompt_tokens=prompt_tokens,
         answer_tokens=answer_tokens,
         context=context,
-        gpu=gpu is not Device.CPU,
-        fp8=gpu is Device.H200_FP8,
+        device=device,
     )
     found = plan(shape_of(model), load)
     if as_json:

@@ -21,8 +21,8 @@ NOT_INCLUDED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreWish:
-    """What the operator asks of a restore."""
+class RestoreOptions:
+    """How the operator wants a restore."""
 
     force: bool = False
     """Whether a store that has something in it, and its pepper, may be replaced."""

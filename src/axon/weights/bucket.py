@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from axon.errors import AxonError, FetchFailed, FetchInterrupted, Misconfigured
+from axon.runtime.error_text import first_line
 from axon.weights.source import MAX_FILES, Bucket, Check, Listing, StatedFile, too_many
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 64 << 10
 """Small, so that a slow connection brings a chunk within the time after which it counts as broken."""
 _LISTING_S = 120.0
-_MOST_SAID = 300
 _STATUS = re.compile(r"status code: (\d{3})")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
@@ -102,7 +102,7 @@ class BucketSource:
     def _explained(self, error: Exception) -> AxonError:
         from obstore import exceptions
 
-        name, said = self._location.text, str(error).split("\n", 1)[0][:_MOST_SAID]
+        name, said = self._location.text, first_line(error)
         # A refused listing comes as an error without a class of its own.
         status = int(found[1]) if (found := _STATUS.search(said)) else 0
         if isinstance(error, exceptions.NotFoundError | FileNotFoundError) or status == 404:

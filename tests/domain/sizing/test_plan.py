@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.domain.sizing import figure as figures
+from axon.domain.sizing.device import Device
+from axon.domain.sizing.engine import gpu_cost
 from axon.domain.sizing.figure import Certainty
 from axon.domain.sizing.plan import Load, plan
 from axon.domain.sizing.shape import KNOWN, Shape
@@ -24,7 +26,7 @@ LOADS = st.builds(
     prompt_tokens=st.floats(0, 4000),
     answer_tokens=st.floats(1, 2000),
     context=st.floats(1, 8192),
-    gpu=st.booleans(),
+    device=st.sampled_from(Device),
 )
 COUNTS = ("replicas", "gateways", "Redis shards", "RabbitMQ clusters", "PostgreSQL primaries", "cells")
 
@@ -70,7 +72,7 @@ def test_a_million_streams_need_what_the_page_says() -> None:
 
 def test_the_memory_of_the_measured_engine_is_the_measured_one() -> None:
     """On a CPU, the weights of the model that was measured are not counted a second time."""
-    load = Load(tokens_per_s=10, streams=1, gpu=False)
+    load = Load(tokens_per_s=10, streams=1, device=Device.CPU)
     shape = KNOWN["smollm2-135m"]
     found = plan(shape, load)
     kv = found.part("KV in use").number * 1e9 / found.part("replicas").number
@@ -79,6 +81,35 @@ def test_the_memory_of_the_measured_engine_is_the_measured_one() -> None:
     twice = replace(shape, num_parameters=2 * shape.num_parameters)
     more = plan(twice, load).part("host memory").number - found.part("host memory").number
     assert more * 1e9 == pytest.approx(shape.weight_bytes(int8=True))
+
+
+@given(SHAPES, LOADS)
+def test_a_longer_context_than_was_measured_on_a_cpu_is_an_assumption(shape: Shape, load: Load) -> None:
+    """Longer contexts add nothing there, as nobody has measured what they cost."""
+    found = plan(shape, replace(load, device=Device.CPU))
+    is_longer = load.kept_tokens > 256
+    for name in ("replicas", "worker cores"):
+        assert (found.part(name).certainty is Certainty.ASSUMED) == is_longer
+    assert ("were not measured" in found.part("replicas").why) == is_longer
+
+
+@given(SHAPES, LOADS)
+def test_a_longer_context_on_a_gpu_is_computed(shape: Shape, load: Load) -> None:
+    cost = gpu_cost(shape)
+    assert cost.request_s(512, 128, 8192) > cost.request_s(512, 128, 576)
+    found = plan(shape, replace(load, context=8192.0, device=Device.H200)).part("replicas")
+    assert found.certainty is (Certainty.ASSUMED if cost.num_ranks > 1 else Certainty.COMPUTED)
+    assert "were not measured" not in found.why
+
+
+def test_spare_and_least_replicas_are_told_as_their_figures_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "SPARE_REPLICAS", replace(figures.SPARE_REPLICAS, value=3))
+    monkeypatch.setattr(figures, "LEAST", replace(figures.LEAST, value=7))
+    found = plan(KNOWN["llama-3-8b"], Load(tokens_per_s=10.0, streams=1))
+    assert found.part("replicas").number == found.part("gateways").number == 7
+    assert "and 3 spare" in found.part("replicas").why
+    assert "at least 7" in found.part("gateways").why
+    assert {figures.SPARE_REPLICAS, figures.LEAST} <= set(found.part("replicas").sources)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +138,8 @@ def test_the_program_shows_the_plan_and_its_figures(tmp_path: Any) -> None:
     assert "assumed" in told.stdout
     facts = json.loads(axon("size", "--model", "llama-3-8b", *load, "--json").stdout)
     assert {part["name"] for part in facts["parts"]} >= set(COUNTS)
+    on_cpu = axon("size", "--model", "smollm2-135m", *load, "--device", "cpu")
+    assert "two cores for each replica" in on_cpu.stdout
     refused = axon("size", "--model", "nobody", *load)
     assert refused.returncode == 2
     assert "known shape" in refused.stderr

@@ -27,7 +27,7 @@ def revision_of(connection: Connection) -> str | None:
 def check_revision(revision: str | None) -> str:
     """The migration, if this release knows its tables; raises ``Misconfigured`` otherwise."""
     if revision is None:
-        raise Misconfigured("The store has no tables of Axon's: there is nothing to back up.")
+        raise Misconfigured("The store has no tables of Axon's: name another with --store or --data-dir.")
     if not revision.isdecimal() or int(revision) > int(schema.HEAD):
         raise Misconfigured(
             f"The tables are at migration {revision}, and this release knows {schema.HEAD} and those before it. "

@@ -7,23 +7,22 @@ from sqlalchemy import Connection, func, select
 
 from axon.adapters.backup import files
 from axon.adapters.backup.contents import check_revision, columns_of, revision_of, rows_of, tables_of
-from axon.adapters.backup.database import Place, snapshot
+from axon.adapters.backup.database import snapshot
 from axon.adapters.backup.loading import TABLES
 from axon.adapters.backup.rows import RowSum, packed
-from axon.adapters.backup.writing import ArchiveWriter, new_archive
+from axon.adapters.backup.writing import PEPPER, ArchiveWriter, new_archive
+from axon.adapters.service_address import ServiceAddress
 from axon.adapters.store import schema
 from axon.domain.backup import FilesFacts, Manifest, TableFacts, pepper_facts
 from axon.domain.turn import TurnState
 from axon.runtime.clock import Clock
-
-PEPPER = "secrets/pepper"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """What is backed up."""
 
-    store: Place
+    store: ServiceAddress
     """The store."""
     files: Path | None
     """Folder of the files' bytes; None to leave them out."""

@@ -14,7 +14,7 @@ import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from axon.adapters.service_address import ServiceAddress, address_of
+from axon.adapters.service_address import ServiceAddress
 from axon.adapters.store.driver_errors import sqlstate
 from axon.adapters.store.postgres import parameters_for
 from axon.adapters.store.sqlite import sqlite_path
@@ -23,33 +23,31 @@ from axon.errors import AxonError, DependencyDown, Misconfigured
 
 APPLICATION = "axon backup"
 """Name of these connections in ``pg_stat_activity``; those of servers have the name ``axon``."""
-Place = str | ServiceAddress
-"""A store: its URL alone, or also the file with it and whose certificates are trusted."""
 _LOCK_NOT_AVAILABLE = "55P03"
 _NO_DEADLINES = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 
-def is_sqlite(place: Place) -> bool:
+def is_sqlite(address: ServiceAddress) -> bool:
     """Whether the store is a SQLite file; raises ``Misconfigured`` for a store that is on neither database."""
-    scheme = address_of(place).url.partition(":")[0]
+    scheme = address.url.partition(":")[0]
     if scheme not in ("sqlite", "postgresql", "postgres"):
         raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
     return scheme == "sqlite"
 
 
-def file_of(place: Place) -> Path:
+def file_of(address: ServiceAddress) -> Path:
     """The file of a store on SQLite."""
-    return sqlite_path(address_of(place).url)
+    return sqlite_path(address.url)
 
 
 @contextmanager
-def snapshot(place: Place) -> Iterator[Connection]:
+def snapshot(address: ServiceAddress) -> Iterator[Connection]:
     """A connection that reads and sees the store as it was at one moment, whoever writes meanwhile.
 
     On SQLite that is a read transaction beside the write-ahead log, on PostgreSQL one of REPEATABLE READ.
     """
-    with _connected(place) as connection:
-        if is_sqlite(place):
+    with _connected(address) as connection:
+        if is_sqlite(address):
             connection.exec_driver_sql("BEGIN")
         else:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -60,10 +58,10 @@ def snapshot(place: Place) -> Iterator[Connection]:
 
 
 @contextmanager
-def transaction(place: Place, *, lock_timeout_s: float = 30.0) -> Iterator[Connection]:
+def transaction(address: ServiceAddress, *, lock_timeout_s: float = 30.0) -> Iterator[Connection]:
     """A connection for one transaction, committed at the end of the block unless it raises."""
-    with _connected(place) as connection:
-        if is_sqlite(place):
+    with _connected(address) as connection:
+        if is_sqlite(address):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
             for name in _NO_DEADLINES:
@@ -80,7 +78,7 @@ def new_file(path: Path) -> Iterator[Connection]:
     path.touch(mode=0o600)
     engine = _sqlite_engine(path)
     try:
-        with _translated(f"sqlite:///{path}"), engine.connect() as connection:
+        with _translated(ServiceAddress(url=f"sqlite:///{path}")), engine.connect() as connection:
             for setting in ("journal_mode=OFF", "synchronous=OFF"):
                 connection.exec_driver_sql(f"PRAGMA {setting}")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -102,11 +100,11 @@ def users_of(connection: Connection) -> int:
 
 
 @contextmanager
-def _connected(place: Place) -> Iterator[Connection]:
-    engine = _sqlite_engine(_existing(place)) if is_sqlite(place) else _postgres_engine(place)
+def _connected(address: ServiceAddress) -> Iterator[Connection]:
+    engine = _sqlite_engine(_existing(address)) if is_sqlite(address) else _postgres_engine(address)
     try:
-        with _translated(place):
-            with explained(address_of(place)), _as_down():
+        with _translated(address):
+            with explained(address), _as_down():
                 connection = engine.connect()
             with connection:
                 yield connection
@@ -114,8 +112,8 @@ def _connected(place: Place) -> Iterator[Connection]:
         engine.dispose()
 
 
-def _existing(place: Place) -> Path:
-    path = file_of(place)
+def _existing(address: ServiceAddress) -> Path:
+    path = file_of(address)
     if not path.exists():
         raise Misconfigured(f"There is no store at {path}: name another with --data-dir or --store.")
     return path
@@ -133,8 +131,8 @@ def _sqlite_engine(path: Path) -> Engine:
     return engine
 
 
-def _postgres_engine(place: Place) -> Engine:
-    parameters = {**parameters_for(address_of(place)), "application_name": APPLICATION}
+def _postgres_engine(address: ServiceAddress) -> Engine:
+    parameters = {**parameters_for(address), "application_name": APPLICATION}
     return create_engine(
         "postgresql+psycopg://",
         creator=lambda: psycopg.connect(**parameters, prepare_threshold=None),
@@ -152,20 +150,20 @@ def _as_down() -> Iterator[None]:
 
 
 @contextmanager
-def _translated(place: Place) -> Iterator[None]:
+def _translated(address: ServiceAddress) -> Iterator[None]:
     """Raises ours in place of a driver's error. The text of a failed statement has no values in it."""
     try:
         yield
     except AxonError:
         raise
     except (SQLAlchemyError, psycopg.Error, sqlite3.Error) as error:
-        _refuse(place, error)
+        _refuse(address, error)
 
 
-def _refuse(place: Place, error: Exception) -> NoReturn:
+def _refuse(address: ServiceAddress, error: Exception) -> NoReturn:
     if sqlstate(error) == _LOCK_NOT_AVAILABLE:
         raise DependencyDown("The store's tables are in use, and were not free in time. Stop Axon's processes.")
-    store = str(file_of(place)) if is_sqlite(place) else "The PostgreSQL store"
+    store = str(file_of(address)) if is_sqlite(address) else "The PostgreSQL store"
     cause = error.orig if isinstance(error, DBAPIError) else error
     with contextlib.suppress(AttributeError):
         primary = cause.diag.message_primary  # type: ignore[union-attr]

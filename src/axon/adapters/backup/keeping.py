@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from axon.adapters.backup.contents import tables_of
 from axon.adapters.store import schema
 from axon.domain.erasure import SESSION, TURN
+from axon.runtime.error_text import first_line
 
 T = TypeVar("T")
 OVERLAP_S = 3600.0
@@ -63,18 +64,13 @@ def read_kept(connection: Connection, *, since: float) -> Kept:
             if connection.dialect.name != "sqlite":
                 raise
             unread.append(KINDS[kind])
-            reason = first_words(error)
+            reason = first_line(error)
     return Kept(**found, unread=tuple(unread), reason=reason)
 
 
 def nothing_kept(reason: str) -> Kept:
     """What is carried over from a store that cannot be read at all."""
     return Kept(unread=tuple(KINDS.values()), reason=reason)
-
-
-def first_words(error: Exception) -> str:
-    """What a driver says, without the statement that failed."""
-    return str(getattr(error, "orig", None) or error).partition("\n")[0].rstrip(".")
 
 
 def _queries(connection: Connection, since: float) -> dict[str, Select[Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from axon.adapters.backup.rows import KINDS
-from axon.adapters.backup.writing import MANIFEST, MANIFEST_SUM
+from axon.adapters.backup.writing import MANIFEST, MANIFEST_SUM, SECRETS
 from axon.domain import backup as manifests
 from axon.domain.backup import Manifest, Part
 from axon.errors import InvalidInput, Misconfigured
@@ -59,7 +59,7 @@ class Archive:
             for column in table.columns:
                 if column.kind not in KINDS:
                     self._refuse(f"{column.kind!r} is no kind of a column")
-        if sum(part.name.startswith("secrets/") for part in manifest.parts) > 1:
+        if sum(part.name.startswith(f"{SECRETS}/") for part in manifest.parts) > 1:
             self._refuse("it has more than one secret")
 
     def members(self, manifest: Manifest, folder: str) -> Iterator[tuple[str, bytes]]:

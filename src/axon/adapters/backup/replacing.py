@@ -15,14 +15,16 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from axon.adapters.backup.contents import check_revision, is_empty, revision_of, tables_of
-from axon.adapters.backup.database import Place, file_of, is_sqlite, new_file, snapshot, transaction, users_of
-from axon.adapters.backup.keeping import Kept, apply_kept, first_words, nothing_kept, read_kept
+from axon.adapters.backup.database import file_of, is_sqlite, new_file, snapshot, transaction, users_of
+from axon.adapters.backup.keeping import Kept, apply_kept, nothing_kept, read_kept
 from axon.adapters.backup.loading import load
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.settling import Known, Settled, settle
-from axon.domain.backup import Manifest, RestoreWish
+from axon.adapters.service_address import ServiceAddress
+from axon.domain.backup import Manifest, RestoreOptions
 from axon.errors import AxonError, Misconfigured
 from axon.runtime.clock import Clock
+from axon.runtime.error_text import first_line
 from axon.runtime.failpoints import failpoint
 from axon.runtime.syncing import sync
 
@@ -52,15 +54,21 @@ class Replaced:
 
 @contextmanager
 def replaced(
-    place: Place, archive: Archive, manifest: Manifest, wish: RestoreWish, clock: Clock, *, known: Known | None
+    address: ServiceAddress,
+    archive: Archive,
+    manifest: Manifest,
+    options: RestoreOptions,
+    clock: Clock,
+    *,
+    known: Known | None,
 ) -> Iterator[Replaced]:
     """Prepares the replacement, and makes it visible when the block ends; if the block raises, nothing has changed.
 
     ``known`` tells which turns the live service knows; None leaves every unfinished turn to be run again.
     """
-    with _in_file(place, wish) if is_sqlite(place) else _in_database(place, wish) as (connection, old):
+    with _in_file(address, options) if is_sqlite(address) else _in_database(address, options) as (connection, old):
         kept = _read_kept(old, manifest)
-        if kept.unread and not wish.lose_revocations:
+        if kept.unread and not options.lose_revocations:
             raise _not_carried(kept)
         load(connection, archive, manifest)
         apply_kept(connection, kept)
@@ -70,12 +78,12 @@ def replaced(
 
 
 @contextmanager
-def _in_database(place: Place, wish: RestoreWish) -> Iterator[tuple[Connection, _Old]]:
-    with transaction(place) as connection:
+def _in_database(address: ServiceAddress, options: RestoreOptions) -> Iterator[tuple[Connection, _Old]]:
+    with transaction(address) as connection:
         has_tables = revision_of(connection) is not None
-        if has_tables and not wish.force and not is_empty(connection):
+        if has_tables and not options.force and not is_empty(connection):
             raise _not_empty("The PostgreSQL database")
-        if (num := users_of(connection)) and not wish.while_running:
+        if (num := users_of(connection)) and not options.while_running:
             raise Misconfigured(
                 f"Servers have {num} connections to this database. Stop gateways, workers and control first, or add "
                 "--while-running: their requests then wait until the restore is over."
@@ -87,14 +95,14 @@ def _in_database(place: Place, wish: RestoreWish) -> Iterator[tuple[Connection, 
 
 
 @contextmanager
-def _in_file(place: Place, wish: RestoreWish) -> Iterator[tuple[Connection, _Old]]:
-    path = file_of(place)
+def _in_file(address: ServiceAddress, options: RestoreOptions) -> Iterator[tuple[Connection, _Old]]:
+    path = file_of(address)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(path.name + _DRAFT)
     draft.unlink(missing_ok=True)  # of a restore that was killed
     try:
         with contextlib.ExitStack() as stack:
-            old = _old_file(place, wish, stack)
+            old = _old_file(address, options, stack)
             with new_file(draft) as connection:
                 yield connection, old
         _swap(draft, path)
@@ -102,22 +110,22 @@ def _in_file(place: Place, wish: RestoreWish) -> Iterator[tuple[Connection, _Old
         draft.unlink(missing_ok=True)
 
 
-def _old_file(place: Place, wish: RestoreWish, stack: contextlib.ExitStack) -> _Old:
-    path = file_of(place)
+def _old_file(address: ServiceAddress, options: RestoreOptions, stack: contextlib.ExitStack) -> _Old:
+    path = file_of(address)
     if not path.exists() or not path.stat().st_size:
         return _Old()
     try:
-        connection = stack.enter_context(snapshot(place))
+        connection = stack.enter_context(snapshot(address))
         if not _is_used(connection):
             return _Old()
     except (AxonError, SQLAlchemyError) as error:
-        if not wish.force:
+        if not options.force:
             raise Misconfigured(
                 f"{path} cannot be read as a store. --force --lose-revocations replaces it; what was revoked or erased "
                 "since the backup then comes back."
             ) from None
-        return _Old(damage=first_words(error))
-    if not wish.force:
+        return _Old(damage=first_line(error))
+    if not options.force:
         raise _not_empty(str(path))
     return _Old(connection=connection)
 

@@ -21,6 +21,9 @@ from axon.runtime.failpoints import failpoint
 from axon.runtime.syncing import sync
 
 MANIFEST, MANIFEST_SUM = "manifest.json", "manifest.sha256"
+SECRETS = "secrets"
+"""Folder of the archive with the pepper, if it is in it."""
+PEPPER = f"{SECRETS}/pepper"
 STANDARD_OUTPUT = Path("-")
 _PARTIAL = ".partial"
 
@@ -61,7 +64,7 @@ def new_archive(path: Path) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     if path.exists():
-        raise Misconfigured(f"{path} exists already, and a backup never replaces a file. Name another.")
+        raise _exists_already(path)
     draft = path.with_name(path.name + _PARTIAL)
     with contextlib.suppress(FileNotFoundError):
         draft.unlink()  # of a backup that was killed
@@ -74,6 +77,10 @@ def new_archive(path: Path) -> Iterator[IO[bytes]]:
         os.link(draft, path)  # unlike a rename, this never replaces a file
         sync(path.parent)
     except FileExistsError:
-        raise Misconfigured(f"{path} exists already, and a backup never replaces a file. Name another.") from None
+        raise _exists_already(path) from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _exists_already(path: Path) -> Misconfigured:
+    return Misconfigured(f"{path} exists already, and a backup never replaces a file. Name another.")

@@ -18,26 +18,42 @@ from urllib.parse import urlsplit
 
 from axon.adapters.files.names import checked, is_name, not_there
 from axon.errors import AxonError, DependencyDown, Misconfigured, NotFound, ServiceRefuses
+from axon.runtime.error_text import first_line
 from axon.runtime.tasks import settled
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
 SCHEME = "s3://"
-_PART_BYTES = 8 << 20
-_PARTS_AT_ONCE = 2
+PART_BYTES = 8 << 20
+PARTS_AT_ONCE = 2
 """An upload holds so many parts in memory, and the one that is being filled."""
 _PIECE_BYTES = 1 << 20
 _CALL_S = 60.0
 """Deadline of a call, retries included."""
-_REQUEST_S = 20.0
+REQUEST_S = 20.0
+"""Deadline of one request."""
 _NUM_RETRIES = 3
 _LISTING_S = 300.0
 _PAGE = 1000
 _STATUS = re.compile(r"status code: (\d{3})")
-_MOST_SAID = 200
 _REFUSED = (401, 403)
 _ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What is kept in a bucket, in the words in which its errors are told."""
+
+    name: str
+    """A plural."""
+    rights: str
+    """What whoever keeps it there has to be allowed."""
+    code: str
+    """Code of the errors."""
+
+
+FILES = Content(name="files", rights="list, get, put and delete objects", code="files_unavailable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +91,7 @@ class BucketFiles:
 
     async def open(self) -> None:
         """Lists one page, so that a wrong bucket or key fails at the start."""
-        store = open_bucket(self._location, endpoint=self._endpoint)
+        store = open_bucket(self._location, FILES, endpoint=self._endpoint)
         async with self._asked(""):
             await asyncio.to_thread(_first_page, store, self._prefix)
         self._opened = store
@@ -90,7 +106,7 @@ class BucketFiles:
         path, first = self._path(file_id), bytearray()
         async for piece in pieces:
             first += piece
-            if len(first) > _PART_BYTES:
+            if len(first) > PART_BYTES:
                 return await self._put_in_parts(file_id, bytes(first), pieces)
         async with self._asked(file_id):
             await obstore.put_async(self._store, path, bytes(first), use_multipart=False)
@@ -103,7 +119,7 @@ class BucketFiles:
         handed, num_bytes = _Handed(), len(first)
         writing = asyncio.ensure_future(
             obstore.put_async(
-                self._store, self._path(file_id), handed, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+                self._store, self._path(file_id), handed, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
             )
         )
         try:
@@ -196,7 +212,7 @@ class BucketFiles:
         try:
             yield
         except TimeoutError as error:
-            raise DependencyDown("The files did not answer in time.", code="files_unavailable") from error
+            raise DependencyDown("The files did not answer in time.", code=FILES.code) from error
         except (exceptions.BaseError, OSError) as error:  # a missing object is a FileNotFoundError
             raise self._explained(error, file_id) from error
 
@@ -204,38 +220,41 @@ class BucketFiles:
         from obstore import exceptions
 
         if self._opened is None:
-            return explained(self._location, error)
+            return explained(self._location, FILES, error)
         is_missing = isinstance(error, exceptions.NotFoundError | FileNotFoundError) or _status(error) == 404
         if file_id and is_missing and "NoSuchBucket" not in str(error):
             return not_there(file_id)
         # A client is told neither the bucket nor what to set.
-        return DependencyDown("The files cannot be reached.", code="files_unavailable")
+        return DependencyDown("The files cannot be reached.", code=FILES.code)
 
 
-def open_bucket(location: Location, *, endpoint: str | None = None) -> "S3Store":
+def open_bucket(
+    location: Location, content: Content, *, endpoint: str | None = None, request_s: float = REQUEST_S
+) -> "S3Store":
     """The bucket, as AWS_ variables say how to reach it; raises ``Misconfigured``. Asks it nothing yet."""
     try:
         from obstore.store import S3Store
     except ImportError as error:
-        raise Misconfigured("Files at s3://… need the package obstore: install axon-serving[fetch].") from error
+        raise Misconfigured(
+            f"A bucket for {content.name} needs the package obstore: install axon-serving[fetch]."
+        ) from error
     from obstore.exceptions import BaseError
 
     _check_endpoints()
-    timeout = timedelta(seconds=_REQUEST_S)
+    timeout = timedelta(seconds=request_s)
     try:
         return S3Store(
             location.bucket,
             config={"endpoint": endpoint} if endpoint else None,
             # Whoever names an http:// endpoint means it; without one, AWS's own is https.
             client_options={"allow_http": True, "connect_timeout": timeout, "timeout": timeout},
-            retry_config={"max_retries": _NUM_RETRIES, "retry_timeout": timedelta(seconds=_CALL_S / 2)},
+            retry_config={"max_retries": _NUM_RETRIES, "retry_timeout": 1.5 * timeout},
         )
     except (BaseError, ValueError) as error:
-        said = _first_line(error)
-        raise Misconfigured(f"The AWS_ variables cannot be used for {location.text}: {said}") from error
+        raise Misconfigured(f"The AWS_ variables cannot be used for {location.text}: {first_line(error)}.") from error
 
 
-def explained(location: Location, error: Exception) -> AxonError:
+def explained(location: Location, content: Content, error: Exception) -> AxonError:
     """The library's error for whoever runs the server: what is refused or away, and what to set."""
     from obstore import exceptions
 
@@ -243,15 +262,16 @@ def explained(location: Location, error: Exception) -> AxonError:
     is_missing = isinstance(error, exceptions.NotFoundError | FileNotFoundError) or status == 404
     if is_missing or "NoSuchBucket" in str(error):
         message = f"There is no bucket {location.bucket}: make it, or check AWS_ENDPOINT_URL."
-        return ServiceRefuses(message, code="files_unavailable")
+        return ServiceRefuses(message, code=content.code)
     if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError) or status in _REFUSED:
         return ServiceRefuses(
-            f"The files at {location.text} are refused: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to a "
-            "key that may list, get, put and delete there, and AWS_REGION to the bucket's.",
-            code="files_unavailable",
+            f"The bucket refuses the {content.name} at {location.text}: the role of this machine or pod, or the key in "
+            f"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, must be allowed to {content.rights} there, and AWS_REGION "
+            "must be the bucket's.",
+            code=content.code,
         )
-    message = f"The files at {location.text} cannot be reached: {_first_line(error)}"
-    return DependencyDown(message, code="files_unavailable")
+    message = f"The bucket for the {content.name} at {location.text} cannot be reached: {first_line(error)}."
+    return DependencyDown(message, code=content.code)
 
 
 def _status(error: Exception) -> int:
@@ -272,10 +292,6 @@ def _is_endpoint(value: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0][:_MOST_SAID]
 
 
 def _first_page(store: "S3Store", prefix: str | None) -> None:

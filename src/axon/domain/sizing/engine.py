@@ -41,7 +41,14 @@ class EngineCost:
     """Bytes for KV blocks, on all ranks together; infinite on a CPU, where host memory is sized by the need."""
     kv_token_bytes: float
     certainty: Certainty
+    """Of the costs, for contexts that are not longer than ``longest_context``."""
+    longest_context: float
+    """Tokens up to which the costs hold. On a CPU longer contexts were not measured, and add nothing here."""
     sources: tuple[Figure, ...]
+
+    def certainty_at(self, context: float) -> Certainty:
+        """How far ``request_s`` can be trusted with so many tokens of context."""
+        return self.certainty if context <= self.longest_context else Certainty.ASSUMED
 
     def request_s(self, prompt: float, answer: float, context: float) -> float:
         """Seconds of one busy replica, with every slot taken, that a request takes."""
@@ -79,6 +86,7 @@ def gpu_cost(shape: Shape, *, fp8: bool = False) -> EngineCost:
         kv_room=num_ranks * figures.GPU_MEMORY.value - weight_bytes,
         kv_token_bytes=shape.kv_bytes(int8=False),
         certainty=_certainty(is_measured=is_measured, num_ranks=num_ranks),
+        longest_context=math.inf,  # the time to read a longer one is computed
         sources=tuple(sources),
     )
 
@@ -100,6 +108,7 @@ def cpu_cost(shape: Shape) -> EngineCost:
         kv_room=math.inf,
         kv_token_bytes=shape.kv_bytes(int8=True),
         certainty=_certainty(is_measured=shape.num_parameters == base.num_parameters, num_ranks=1),
+        longest_context=_CPU_PROMPT + _MEASURED_ANSWER,
         sources=(figures.CPU_TOKENS, figures.CPU_FIRST_TOKEN, figures.CPU_SLOTS),
     )
 
@@ -129,7 +138,7 @@ def _one_rank(shape: Shape) -> int:
     if weights > _FULL * figures.GPU_MEMORY.value:
         raise InvalidInput(
             f"{shape.name} has {weights / 1e9:,.0f} GB of weights in fp8, which one H200 does not hold with room for "
-            "KV blocks, and fp8 runs on one. Size it in bfloat16: --gpu h200."
+            "KV blocks, and fp8 runs on one. Size it in bfloat16: --device h200."
         )
     return 1
 

@@ -1,10 +1,10 @@
 """What a load needs of each part: replicas, memory, gateways, services. Pure: the result depends on the load alone."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from axon.domain.sizing import figure as figures
+from axon.domain.sizing.device import Device
 from axon.domain.sizing.engine import EngineCost, cpu_cost, gpu_cost
 from axon.domain.sizing.figure import Certainty, Figure
 from axon.domain.sizing.shape import KNOWN, Shape
@@ -26,9 +26,7 @@ class Load:
     answer_tokens: float = 256.0
     context: float | None = None
     """Tokens that a stream keeps in KV blocks; None for its prompt and answer."""
-    gpu: bool = True
-    fp8: bool = False
-    """On a GPU, in fp8 and not in bfloat16."""
+    device: Device = Device.H200
 
     @property
     def kept_tokens(self) -> float:
@@ -36,7 +34,7 @@ class Load:
 
     @property
     def turns_per_s(self) -> float:
-        """Turns that begin each second, by Little's law."""
+        """Turns that begin each second: tokens of all answers over those of one."""
         return self.tokens_per_s / self.answer_tokens
 
 
@@ -71,12 +69,12 @@ class Plan:
 def plan(shape: Shape, load: Load) -> Plan:
     """The plan for one model; raises ``InvalidInput`` for a load that makes no sense or never fits."""
     _check(shape, load)
-    cost = gpu_cost(shape, fp8=load.fp8) if load.gpu else cpu_cost(shape)
+    cost = gpu_cost(shape, fp8=load.device is Device.H200_FP8) if load.device.is_gpu else cpu_cost(shape)
     replicas = _replicas(load, cost)
     return Plan(
         parts=(
             replicas,
-            *_devices(load, cost, replicas.number),
+            *_devices(load, cost, replicas),
             *_memory(load, cost, replicas.number),
             *_gateways(load),
             *_services(load),
@@ -85,13 +83,13 @@ def plan(shape: Shape, load: Load) -> Plan:
 
 
 def _check(shape: Shape, load: Load) -> None:
-    wrong = {
+    positive = {
         "--tokens-per-s": load.tokens_per_s,
         "--streams": load.streams,
         "--answer-tokens": load.answer_tokens,
         "--context": load.kept_tokens,
     }
-    for name, value in wrong.items():
+    for name, value in positive.items():
         if not (value > 0 and math.isfinite(value)):
             raise InvalidInput(f"{name} is {value:g}: it must be more than 0.")
     if not (load.prompt_tokens >= 0 and math.isfinite(load.prompt_tokens)):
@@ -103,7 +101,7 @@ def _check(shape: Shape, load: Load) -> None:
 
 
 def _replicas(load: Load, cost: EngineCost) -> Part:
-    """The largest of three needs, and a spare."""
+    """The largest of three needs, and the spare ones."""
     busy = load.turns_per_s * cost.request_s(load.prompt_tokens, load.answer_tokens, load.kept_tokens)
     needs = {
         "computing": math.ceil(busy / figures.USED.value),
@@ -111,15 +109,18 @@ def _replicas(load: Load, cost: EngineCost) -> Part:
         "KV memory": _by_memory(load, cost),
     }
     most = max(needs, key=lambda name: needs[name])
-    number = max(needs[most] + int(figures.SPARE_REPLICAS.value), int(figures.LEAST.value))
-    slots = figures.MAX_SEQUENCES if load.gpu else figures.CPU_SLOTS
+    spare, least = int(figures.SPARE_REPLICAS.value), int(figures.LEAST.value)
+    why = f"{', '.join(f'{name} {need}' for name, need in needs.items())}; and {spare} spare. The bound is {most}"
+    if load.kept_tokens > cost.longest_context:
+        why += f"; contexts of more than {cost.longest_context:,.0f} tokens were not measured here, and may need more"
+    slots = figures.MAX_SEQUENCES if load.device.is_gpu else figures.CPU_SLOTS
     return Part(
         name="replicas",
-        number=number,
+        number=max(needs[most] + spare, least),
         unit="replicas",
-        why=f"{', '.join(f'{name} {need}' for name, need in needs.items())}; and 1 spare. The bound is {most}",
-        certainty=_at_best_computed(cost.certainty),
-        sources=(*cost.sources, slots, figures.USED, figures.SPARE_REPLICAS),
+        why=why,
+        certainty=_at_best_computed(cost.certainty_at(load.kept_tokens)),
+        sources=(*cost.sources, slots, figures.USED, figures.SPARE_REPLICAS, figures.LEAST),
     )
 
 
@@ -132,112 +133,158 @@ def _by_memory(load: Load, cost: EngineCost) -> int:
     return math.ceil(load.streams / held)
 
 
-def _devices(load: Load, cost: EngineCost, replicas: float) -> list[Part]:
-    tokens = (figures.WORKER_TOKEN,)
-    worker_s = load.tokens_per_s * figures.WORKER_TOKEN.value
-    if not load.gpu:
-        why = "two cores for each replica, as measured"
-        return [_part("worker cores", 2 * replicas, "cores", why, Certainty.COMPUTED, (figures.CPU_TOKENS,))]
-    ranks = f"{cost.num_ranks} for each replica"
-    found = [_part("GPUs", replicas * cost.num_ranks, "H200", ranks, _at_best_computed(cost.certainty), ())]
-    cores = math.ceil(max(2.0 * replicas, worker_s))
-    why = "one for the worker and one for its engine, or what tokens need"
-    return [*found, _part("worker cores", cores, "cores", why, Certainty.COMPUTED, tokens)]
+def _devices(load: Load, cost: EngineCost, replicas: Part) -> list[Part]:
+    if load.device is Device.CPU:
+        cores = Part(
+            name="worker cores",
+            number=2 * replicas.number,
+            unit="cores",
+            why="two cores for each replica, as measured",
+            certainty=replicas.certainty,
+            sources=(figures.CPU_TOKENS,),
+        )
+        return [cores]
+    return [
+        Part(
+            name="GPUs",
+            number=replicas.number * cost.num_ranks,
+            unit="H200",
+            why=f"{cost.num_ranks} for each replica",
+            certainty=replicas.certainty,
+            sources=(),
+        ),
+        Part(
+            name="worker cores",
+            number=math.ceil(max(2.0 * replicas.number, load.tokens_per_s * figures.WORKER_TOKEN.value)),
+            unit="cores",
+            why="one for the worker and one for its engine, or what tokens need",
+            certainty=replicas.certainty,
+            sources=(figures.WORKER_TOKEN,),
+        ),
+    ]
 
 
 def _memory(load: Load, cost: EngineCost, replicas: float) -> list[Part]:
     kv = cost.kv_token_bytes * load.kept_tokens * load.streams
-    formula = f"{cost.kv_token_bytes:,.0f} bytes a token, by the model's shape"
-    found = [
-        _part("weights", cost.weight_bytes / 1e9, "GB a replica", "by the model's shape", Certainty.COMPUTED, ()),
-        _part("KV in use", kv / 1e9, "GB in all", formula, Certainty.COMPUTED, ()),
+    return [
+        Part(
+            name="weights",
+            number=cost.weight_bytes / 1e9,
+            unit="GB a replica",
+            why="by the model's shape",
+            certainty=Certainty.COMPUTED,
+            sources=(),
+        ),
+        Part(
+            name="KV in use",
+            number=kv / 1e9,
+            unit="GB in all",
+            why=f"{cost.kv_token_bytes:,.0f} bytes a token, by the model's shape",
+            certainty=Certainty.COMPUTED,
+            sources=(),
+        ),
+        _gpu_host(cost) if load.device.is_gpu else _cpu_host(cost, kv / replicas),
     ]
-    if load.gpu:
-        why = "the weights once in the page cache, and the processes"
-        each = cost.weight_bytes + 2 * figures.PROCESS_BYTES.value
-        return [
-            *found,
-            _part("host memory", each / 1e9, "GB a replica", why, Certainty.ASSUMED, (figures.PROCESS_BYTES,)),
-        ]
+
+
+def _gpu_host(cost: EngineCost) -> Part:
+    return Part(
+        name="host memory",
+        number=(cost.weight_bytes + 2 * figures.PROCESS_BYTES.value) / 1e9,
+        unit="GB a replica",
+        why="the weights once in the page cache, and the processes",
+        certainty=Certainty.ASSUMED,
+        sources=(figures.PROCESS_BYTES,),
+    )
+
+
+def _cpu_host(cost: EngineCost, kv_bytes: float) -> Part:
     more_weights = max(0.0, cost.weight_bytes - _WEIGHTS_MEASURED)
-    each = figures.CPU_ENGINE_BYTES.value + more_weights + figures.PROCESS_BYTES.value + kv / replicas
-    why = "an engine as measured, more weights, KV blocks, and the worker"
-    sources = (figures.CPU_ENGINE_BYTES, figures.PROCESS_BYTES)
-    return [*found, _part("host memory", each / 1e9, "GB a replica", why, Certainty.COMPUTED, sources)]
+    each = figures.CPU_ENGINE_BYTES.value + more_weights + figures.PROCESS_BYTES.value + kv_bytes
+    return Part(
+        name="host memory",
+        number=each / 1e9,
+        unit="GB a replica",
+        why="an engine as measured, more weights, KV blocks, and the worker",
+        certainty=Certainty.COMPUTED,
+        sources=(figures.CPU_ENGINE_BYTES, figures.PROCESS_BYTES),
+    )
 
 
 def _gateways(load: Load) -> list[Part]:
     busy = load.tokens_per_s / figures.GATEWAY_TOKENS.value + load.turns_per_s * figures.REQUEST_CPU.value
     busy += load.streams * figures.SILENT_STREAM_CPU.value
-    number = max(math.ceil(busy / figures.USED.value), int(figures.LEAST.value))
+    least = int(figures.LEAST.value)
+    number = max(math.ceil(busy / figures.USED.value), least)
     # Every gateway must hold the streams of one that is lost.
     memory = figures.PROCESS_BYTES.value * number + 2 * load.streams * figures.STREAM_BYTES.value
     return [
-        _part(
-            "gateways",
-            number,
-            "processes of one core",
-            f"{busy:.2f} cores of work, used to {figures.USED.value:.0%}; at least two",
-            Certainty.COMPUTED,
-            (figures.GATEWAY_TOKENS, figures.REQUEST_CPU, figures.SILENT_STREAM_CPU, figures.USED, figures.LEAST),
+        Part(
+            name="gateways",
+            number=number,
+            unit="processes of one core",
+            why=f"{busy:.2f} cores of work, used to {figures.USED.value:.0%}; at least {least}",
+            certainty=Certainty.COMPUTED,
+            sources=(
+                *(figures.GATEWAY_TOKENS, figures.REQUEST_CPU, figures.SILENT_STREAM_CPU),
+                *(figures.USED, figures.LEAST),
+            ),
         ),
-        _part(
-            "gateway memory",
-            memory / 1e9,
-            "GB in all",
-            "twice its streams, so that others can take over, and the processes",
-            Certainty.COMPUTED,
-            (figures.STREAM_BYTES, figures.PROCESS_BYTES),
+        Part(
+            name="gateway memory",
+            number=memory / 1e9,
+            unit="GB in all",
+            why="twice its streams, so that others can take over, and the processes",
+            certainty=Certainty.COMPUTED,
+            sources=(figures.STREAM_BYTES, figures.PROCESS_BYTES),
         ),
     ]
 
 
 def _services(load: Load) -> list[Part]:
-    redis = math.ceil(load.tokens_per_s * figures.REDIS_TOKEN.value)
     rabbitmq = math.ceil(load.turns_per_s / figures.RABBITMQ_TURNS.value)
     postgresql = math.ceil(load.turns_per_s / figures.POSTGRESQL_TURNS.value)
-    measured, computed = Certainty.MEASURED, Certainty.COMPUTED
-    cells = max(rabbitmq, postgresql)
+    turns = f"{load.turns_per_s:,.1f} turns/s"
     return [
-        _part(
-            "Redis shards",
-            redis,
-            "shards of one core, each with a replica",
-            f"{load.tokens_per_s:,.0f} tokens/s",
-            computed,
-            (figures.REDIS_TOKEN,),
+        Part(
+            name="Redis shards",
+            number=math.ceil(load.tokens_per_s * figures.REDIS_TOKEN.value),
+            unit="shards of one core, each with a replica",
+            why=f"{load.tokens_per_s:,.0f} tokens/s",
+            certainty=Certainty.COMPUTED,
+            sources=(figures.REDIS_TOKEN,),
         ),
-        _part(
-            "RabbitMQ clusters",
-            rabbitmq,
-            "clusters of three nodes",
-            f"{load.turns_per_s:,.1f} turns/s",
-            measured if rabbitmq == 1 else computed,
-            (figures.RABBITMQ_TURNS,),
+        Part(
+            name="RabbitMQ clusters",
+            number=rabbitmq,
+            unit="clusters of three nodes",
+            why=turns,
+            certainty=_measured_if_one(rabbitmq),
+            sources=(figures.RABBITMQ_TURNS,),
         ),
-        _part(
-            "PostgreSQL primaries",
-            postgresql,
-            "primaries, each with a synchronous standby",
-            f"{load.turns_per_s:,.1f} turns/s",
-            measured if postgresql == 1 else computed,
-            (figures.POSTGRESQL_TURNS,),
+        Part(
+            name="PostgreSQL primaries",
+            number=postgresql,
+            unit="primaries, each with a synchronous standby",
+            why=turns,
+            certainty=_measured_if_one(postgresql),
+            sources=(figures.POSTGRESQL_TURNS,),
         ),
-        _part(
-            "cells",
-            cells,
-            "whole Axons that share nothing",
-            "the services of one carry no more; see docs/scale.md",
-            computed,
-            (figures.RABBITMQ_TURNS, figures.POSTGRESQL_TURNS),
+        Part(
+            name="cells",
+            number=max(rabbitmq, postgresql),
+            unit="whole Axons that share nothing",
+            why="the services of one carry no more; see docs/scale.md",
+            certainty=Certainty.COMPUTED,
+            sources=(figures.RABBITMQ_TURNS, figures.POSTGRESQL_TURNS),
         ),
     ]
+
+
+def _measured_if_one(number: int) -> Certainty:
+    return Certainty.MEASURED if number == 1 else Certainty.COMPUTED
 
 
 def _at_best_computed(certainty: Certainty) -> Certainty:
     """A number of replicas follows from an engine's speed; even where that was measured, the number is computed."""
     return Certainty.COMPUTED if certainty is Certainty.MEASURED else certainty
-
-
-def _part(name: str, number: float, unit: str, why: str, certainty: Certainty, sources: Sequence[Figure]) -> Part:
-    return Part(name=name, number=number, unit=unit, why=why, certainty=certainty, sources=tuple(sources))

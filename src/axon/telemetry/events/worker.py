@@ -25,6 +25,10 @@ WORKERS = (
         "shares.not_exchanged", "warning", "Served tokens could not be compared with other workers.", "error", "retry_s"
     ),
     event("shares.not_carried_over", "warning", "Served tokens could not be stored for the next worker.", "error"),
+    event(
+        *("worker.erasures_unknown", "warning", "The worker could not ask which sessions were erased."),
+        *("error", "next"),
+    ),
 )
 
 TURNS = (
@@ -65,6 +69,7 @@ ENGINES = (
     event("engine.graphs_full", "warning", "No GPU memory is left for more CUDA graphs; some steps are slower."),
     event("engine.slice_late", "warning", "The engine waited long for its time slice."),
     event("engine.slices_off", "warning", "The engine does not share its cores by time slices."),
+    event("engine.kv_folder_fails", "warning", "Copies of KV blocks could not be read or written in their folder."),
     event("gpu.not_reported", "warning debug", "NVML is not there or has failed: GPU utilisation is not reported."),
 )
 """The last ones are written by the engine's own process, whose lines have their details in ``msg``."""
