@@ -2,6 +2,7 @@
 
 import gc
 import os
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -98,6 +99,16 @@ def _file(item: pytest.Item) -> str:
 def _params(item: pytest.Item) -> dict[str, object]:
     callspec = getattr(item, "callspec", None)
     return {} if callspec is None else dict(callspec.params)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def runs_within_have_folders_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A pytest that a test starts closes the folder above its own to all but its user: not the one that servers of
+    this run, which have another user, must pass."""
+    tmp_path_factory.getbasetemp()  # this run's own is there by now
+    with tempfile.TemporaryDirectory(prefix="axon-runs-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTEST_DEBUG_TEMPROOT", folder)
+        yield
 
 
 @pytest.fixture(autouse=True)

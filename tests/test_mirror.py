@@ -14,6 +14,7 @@ PACKAGES = ("domain", "gateway", "registry", "weights")
 
 ELSEWHERE = {
     "domain/tenants/account.py": "contracts/test_accounts.py",
+    "domain/sizing/device.py": "domain/sizing/test_plan.py",
     "domain/census.py": "contracts/test_storage_store.py",
     "domain/conversation.py": "sessions/test_history.py",
     "domain/scaling/finite.py": "domain/scaling/test_decide.py",
@@ -45,6 +46,7 @@ ELSEWHERE = {
     "gateway/grpc/turns.py": "journeys/test_grpc.py",
     "gateway/openai/finding.py": "gateway/test_streams.py",
     "gateway/http/outages.py": "gateway/http/test_middleware.py",
+    "gateway/http/plain_head.py": "gateway/http/test_upgrades.py",
     "gateway/http/http_protocol.py": "gateway/http/test_server.py",
     "gateway/http/socket_exchange.py": "journeys/test_socket.py",
     "gateway/http/write_timer.py": "gateway/http/test_server.py",

@@ -48,11 +48,15 @@ class Reporter:
 
     def __init__(self, checks: Sequence[Check]) -> None:
         self._checks = {key_of(each.path): each for each in checks}
+        self._last: Check | None = None
         self.problems: list[str] = []
         self._began = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         check = self._checks[key_of(Path(report.nodeid.partition("::")[0]))]
+        if check is not self._last:
+            self.tell()
+            self._last = check
         check.seconds += report.duration
         if report.skipped:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -62,6 +66,13 @@ class Reporter:
             self.problems.append(f"{report.nodeid}\n{report.longreprtext}")
         elif report.when == "call":
             check.passed += 1
+
+    def tell(self) -> None:
+        """Prints what became of the file whose tests ran last."""
+        if self._last is not None:
+            print(self._last.line, flush=True)
+            for reason, count in self._last.skipped.items():
+                print(f"        skipped {count}: {reason.removeprefix('Skipped: ')}", flush=True)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -97,10 +108,7 @@ def main(words: Sequence[str]) -> int:
     began = time.monotonic()
     quiet = ["-p", "no:terminal", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers --strict-config"]
     code = pytest.main([*quiet, *map(str, files)], plugins=[reporter])
-    for check in checks:
-        print(check.line)
-        for reason, count in check.skipped.items():
-            print(f"        skipped {count}: {reason.removeprefix('Skipped: ')}")
+    reporter.tell()
     for problem in reporter.problems:
         print(f"\n{problem}", file=sys.stderr)
     failed = sum(each.failed for each in checks)

@@ -143,6 +143,19 @@ def test_an_embedded_server_ends_what_the_backup_did_not_see_the_end_of(tmp_path
 
 
 @pytest.mark.services
+def test_a_store_that_a_server_uses_is_not_replaced_from_another_data_folder(tmp_path: Path) -> None:
+    with running(tmp_path / "data", engine_kind="echo") as server:
+        back_up(server, tmp_path / "one.backup")
+        elsewhere = ("--data-dir", str(tmp_path / "other"), "--store", f"sqlite:///{server.data_dir}/axon.db")
+        refused = server.axon("backup", "restore", str(tmp_path / "one.backup"), "--force", *elsewhere)
+        settled = server.axon("backup", "settle", *elsewhere)
+        with server.client() as http:
+            assert http.post("/v1/chat/completions", json=ASK).status_code == 200
+    for each in (refused, settled):
+        assert each.returncode != 0
+        assert "A process uses the store" in each.stderr
+
+
 def test_an_older_store_beside_live_services_answers_and_bills_nothing_twice(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         settings = on_services()

@@ -102,7 +102,7 @@ def restore_backup(settings: Settings, path: Path, options: "RestoreOptions") ->
     rest is done.
     """
     from axon.adapters.backup.contents import check_revision
-    from axon.adapters.backup.database import is_sqlite
+    from axon.adapters.backup.database import is_sqlite, require_unused
     from axon.adapters.backup.files import restore as restore_files
     from axon.adapters.backup.reading import Archive
     from axon.adapters.backup.replacing import replaced
@@ -114,6 +114,8 @@ def restore_backup(settings: Settings, path: Path, options: "RestoreOptions") ->
     clock, store = SystemClock(), store_address(settings)
     hold = shared if options.while_running and not is_sqlite(store) else locked
     with hold(settings.data_dir):
+        if is_sqlite(store):
+            require_unused(store)
         pepper, warnings = _new_pepper(settings, archive, manifest, force=options.force)
         folder = files_folder(settings)
         if manifest.files.num_files and folder is None:
@@ -149,7 +151,7 @@ def restore_backup(settings: Settings, path: Path, options: "RestoreOptions") ->
 def settle_store(settings: Settings, *, run_unfinished: bool = False) -> "Settled":
     """Settles a store that was restored by other means, such as PostgreSQL's point-in-time recovery."""
     from axon.adapters.backup.contents import check_revision, revision_of
-    from axon.adapters.backup.database import is_sqlite, transaction, users_of
+    from axon.adapters.backup.database import is_sqlite, require_unused, transaction, users_of
     from axon.adapters.backup.settling import settle
     from axon.adapters.store import schema
 
@@ -157,6 +159,7 @@ def settle_store(settings: Settings, *, run_unfinished: bool = False) -> "Settle
     with ExitStack() as stack:
         if is_sqlite(store):
             stack.enter_context(locked(settings.data_dir))
+            require_unused(store)
         connection = stack.enter_context(transaction(store))
         if num := users_of(connection):
             raise Misconfigured(

@@ -99,6 +99,26 @@ def users_of(connection: Connection) -> int:
     return int(connection.scalar(text(query)) or 0)
 
 
+def require_unused(address: ServiceAddress) -> None:
+    """Raises ``Misconfigured`` if a process has the SQLite store open, whatever its data folder.
+
+    Every connection that has read a store with a write-ahead log keeps a lock on its file until it is closed.
+    """
+    path = file_of(address)
+    if not path.is_file():
+        return
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)) as connection:
+        try:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.rollback()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise Misconfigured(f"A process uses the store {path}. Stop Axon's processes, and try again.") from None
+        except sqlite3.DatabaseError:
+            return  # what is no database is in use by no server
+
+
 @contextmanager
 def _connected(address: ServiceAddress) -> Iterator[Connection]:
     engine = _sqlite_engine(_existing(address)) if is_sqlite(address) else _postgres_engine(address)
