@@ -106,11 +106,11 @@ def _check(shape: Shape, load: Load) -> None:
 
 def _check_bounds(name: str, value: float, *, most: float, least: float | None = None) -> None:
     """``least`` is itself allowed; without it, all above 0 is."""
+    if value > most:
+        raise InvalidInput(f"{name} is too large: no more than {most:,.0f} is sized here.")
     if math.isnan(value) or (value <= 0 if least is None else value < least):
         bound = "more than 0" if least is None else f"{least:g} or more"
         raise InvalidInput(f"{name} is {value:g}: it must be {bound}.")
-    if value > most:
-        raise InvalidInput(f"{name} is {value:g}: no more than {most:,.0f} is sized here.")
 
 
 def _check_streams(shape: Shape, load: Load, cost: EngineCost) -> None:
