@@ -76,7 +76,11 @@ def _kill_while_it_replaces(place: Place, axon: Axon, changed: Path, point: str)
     assert ran.returncode == KILLED, ran.stderr
     if point != "restore.replaced":
         assert place.contents() == before, "whole, although it may not fit to the pepper"
-    for command in (["keys", "list"], ["serve"], ["backup", "create", str(changed.parent / "two.backup")]):
+    for command in (
+        ["keys", "list"],
+        ["serve", "--port", "0", "--metrics-port", "0"],
+        ["backup", "create", str(changed.parent / "two.backup")],
+    ):
         refused = axon(*command, **place.environ)
         assert refused.returncode == 2
         assert "was cut off" in refused.stderr

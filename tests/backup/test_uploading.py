@@ -1,6 +1,7 @@
 """A backup is copied into a bucket whole, and a bucket that is not there or is named wrongly is told by name."""
 
 import builtins
+import io
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.adapters.backup import uploading
+from axon.adapters.backup.peeking import require_archive
 from axon.adapters.backup.uploading import BACKUPS, part_bytes, upload
+from axon.adapters.backup.writing import ArchiveWriter
 from axon.adapters.files.bucket import PART_BYTES, REQUEST_S, location_of, open_bucket
-from axon.errors import DependencyDown, Misconfigured, ServiceRefuses
+from axon.bootstrap.backups import upload_backup
+from axon.domain.backup import FilesFacts, Manifest
+from axon.errors import DependencyDown, InvalidInput, Misconfigured, ServiceRefuses
 from tests.services import s3
 from tests.services.process import free_port
 
@@ -147,7 +152,54 @@ def test_what_is_no_bucket_and_what_is_no_file_is_refused(tmp_path: Path) -> Non
         with pytest.raises(Misconfigured, match="The URL of the bucket does not begin with s3://"):
             upload(tmp_path / "one.backup", url)
     with pytest.raises(Misconfigured, match="The URL of the bucket names no bucket"):
-        upload(tmp_path / "one.backup", "s3://UPPER")
+        upload(tmp_path / "one.backup", "s3://")
+    with pytest.raises(Misconfigured, match="The URL of the bucket is wrong: 'b' is no name of a bucket"):
+        upload(tmp_path / "one.backup", "s3://b/axon")
+
+
+def test_only_a_whole_archive_is_sent_and_is_looked_at_before_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in s3.CREDENTIALS:
+        monkeypatch.delenv(name)
+    path = tmp_path / "one.backup"
+    whole = _archive()
+    wrong = whole.replace(b'"axon"', b'"oxan"', 1)
+    for content, said in (
+        (b"", "no archive"),
+        (b"axon" * 1000, "no archive"),
+        (whole[:700], "no end"),
+        (whole[: whole.index(b"manifest.json")], "no end"),
+        (whole[: whole.index(b"manifest.sha256")], "no end"),
+        (wrong, "its manifest is damaged"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InvalidInput, match=rf"one\.backup is not sent: .*{said}"):
+            upload_backup(path, "s3://backups/nightly")
+    path.write_bytes(whole)
+    require_archive(path)
+    with pytest.raises(Misconfigured, match=r"cannot be read"):
+        upload_backup(tmp_path / "none.backup", "s3://backups/nightly")
+
+
+def _archive() -> bytes:
+    """A small archive of one table's part."""
+    file = io.BytesIO()
+    writer = ArchiveWriter(file, at=0.0)
+    writer.add("tables/keys/000000.rows.gz", b"rows" * 500)
+    manifest = Manifest(
+        axon="1.0",
+        database="sqlite",
+        revision="0001",
+        created_at=0.0,
+        num_unfinished=0,
+        tables=(),
+        files=FilesFacts(included=True),
+        pepper=None,
+        parts=tuple(writer.parts),
+    )
+    writer.finish(manifest)
+    return file.getvalue()
 
 
 @contextmanager

@@ -37,12 +37,18 @@ def test_a_bucket_and_a_prefix_are_read_from_the_setting() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["s3://", "s3:///a", "s3://UPPER", "s3://a", "s3://key:secret@bucket/a", "s3://bucket/a?b", "s3://bucket/a/../b"],
+    ["s3://", "s3:///a", "s3://key:secret@bucket/a", "s3://key:secret/a", "s3://bucket/a?b", "s3://bucket/a/../b"],
 )
 def test_what_names_no_bucket_is_refused_without_being_repeated(url: str) -> None:
     with pytest.raises(Misconfigured, match=r"batches\.files_dir") as refused:
         location_of(url)
     assert "secret" not in refused.value.message
+
+
+@pytest.mark.parametrize("name", ["b", "UPPER", "under_score", "-minus", "a" * 64])
+def test_what_no_bucket_can_be_called_is_told_with_the_rule(name: str) -> None:
+    with pytest.raises(Misconfigured, match=rf"batches\.files_dir.*'{name}' is no name of a bucket.*3 to 63"):
+        location_of(f"s3://{name}/axon")
 
 
 async def test_a_bucket_that_is_not_there_is_named_at_the_start_and_not_waited_for() -> None:

@@ -90,8 +90,10 @@ def verify_backup(path: Path, *, into: str = "") -> "Manifest":
 
 def upload_backup(path: Path, url: str) -> str:
     """Copies a backup into a bucket, ``s3://bucket/prefix``, under its own name; returns where it is then."""
+    from axon.adapters.backup.peeking import require_archive
     from axon.adapters.backup.uploading import upload
 
+    require_archive(path)
     return upload(path, url)
 
 

@@ -3,11 +3,12 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axon.console.administration import moment, quiet, show_json
+from axon.console.administration import quiet, show_json
+from axon.console.backup_facts import facts_of, sentences_of
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store, of_store
 
 if TYPE_CHECKING:
@@ -35,9 +36,14 @@ OfUnfinished = Annotated[
 @app.command()
 def create(
     path: Annotated[
-        Path | None,
-        typer.Argument(metavar="[FILE]", help="Where to; a folder gets a file with the time in its name, - is stdout."),
-    ] = None,
+        str,
+        typer.Argument(
+            metavar="[FILE]",
+            help="Where to. A folder, or what ends with / and is made, gets a file with the time in its name; - is "
+            "stdout.",
+            show_default=False,
+        ),
+    ] = "./",
     without_secrets: Annotated[
         bool, typer.Option("--without-secrets", help="Leave out the pepper, which keys are hashed with.")
     ] = False,
@@ -53,16 +59,17 @@ def create(
 
     \b
     Examples:
-      axon backup create /backups
+      axon backup create backups/
       axon backup create --store postgresql://axon@db/axon --without-secrets nightly.axon
       axon backup create - | age -r age1... > axon.backup.age
     """
     settings = _settings(store, data_dir, config_file)
     from axon.bootstrap.backups import create_backup
+    from axon.console.archive_target import STANDARD_OUTPUT, target_of
 
-    target = _target(path or Path())
-    manifest = create_backup(settings, target, with_secrets=not without_secrets, with_files=not without_files)
-    if str(target) != "-":
+    with target_of(path) as target:
+        manifest = create_backup(settings, target, with_secrets=not without_secrets, with_files=not without_files)
+    if path != STANDARD_OUTPUT:
         _show(manifest, f"{target} is a backup of", as_json=as_json)
 
 
@@ -136,8 +143,10 @@ def restore(
     """
     settings = _settings(store, data_dir, config_file, live)
     from axon.bootstrap.backups import restore_backup
+    from axon.bootstrap.store_file import require_folder_of_store
     from axon.domain.backup import RestoreOptions
 
+    require_folder_of_store(settings)
     options = RestoreOptions(
         force=force,
         while_running=while_running,
@@ -148,11 +157,15 @@ def restore(
     for warning in done.warnings:
         print(f"axon: {warning}", file=sys.stderr)
     facts = {"ended": done.num_ended, "left": done.num_left, "carried_over": done.num_kept, "lost": list(done.lost)}
-    _show(done.manifest, f"The store is that of {path}:", as_json=as_json, more=facts)
-    if not as_json:
-        print(_fate(done.num_ended, done.num_left))
-        if done.num_kept:
-            print(f"{done.num_kept} revocations, suspensions, removals and erasures of the replaced store still hold.")
+    if as_json:
+        show_json({**facts_of(done.manifest), **facts})
+        return
+    print(*sentences_of(done.manifest, f"The store is that of {path}:"), sep="\n")
+    print(_fate(done.num_ended, done.num_left))
+    if done.num_kept:
+        print(
+            f"Revocations, suspensions, removals and erasures of the replaced store that still hold: {done.num_kept}."
+        )
 
 
 @app.command()
@@ -172,7 +185,9 @@ def settle(
     """
     settings = _settings(store, data_dir, config_file, live)
     from axon.bootstrap.backups import settle_store
+    from axon.bootstrap.store_file import require_store
 
+    require_store(settings)
     done = settle_store(settings, run_unfinished=unfinished is Unfinished.RUN)
     if as_json:
         show_json({"ended": done.num_ended, "left": done.num_left})
@@ -188,50 +203,16 @@ def _settings(
     return settings
 
 
-def _target(path: Path) -> Path:
-    """The file to write: itself, or one with the time in its name if it is a folder."""
-    if str(path) == "-" or not path.is_dir():
-        return path
-    from datetime import UTC, datetime
-
-    return path / f"axon-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
-
-
 def _fate(num_ended: int, num_left: int) -> str:
     return f"Unfinished turns: {num_ended} ended as cancelled (code store_restored), {num_left} go on."
 
 
-def _show(manifest: "Manifest", begin: str, *, as_json: bool, more: dict[str, Any] | None = None) -> None:
+def _show(manifest: "Manifest", begin: str, *, as_json: bool) -> None:
+    """Shows an archive: what is in it, and what is not."""
     if as_json:
-        show_json({**_facts(manifest), **(more or {})})
+        show_json(facts_of(manifest))
         return
-    files = manifest.files
-    print(
-        f"{begin} {manifest.num_rows:,} rows and {files.num_files:,} files of {moment(manifest.created_at)}, "
-        f"{manifest.num_bytes / 1e6:,.1f} MB, from {manifest.database} at migration {manifest.revision}."
-    )
-    if not files.included:
-        print(f"Files' bytes are not in it: {files.note}.")
-    if files.missing:
-        print(f"The bytes of {len(files.missing)} files were gone; `--json` names them.")
+    print(*sentences_of(manifest, begin), sep="\n")
     secret = manifest.pepper is not None and manifest.pepper.included
     print("It has the pepper: keep it as safe as a key." if secret else "It has no pepper: keep that elsewhere.")
     print("Not in it: " + "; ".join(manifest.not_included) + ".")
-
-
-def _facts(manifest: "Manifest") -> dict[str, Any]:
-    """The manifest without digests, of which that of the pepper's member is nobody's business."""
-    files, pepper = manifest.files, manifest.pepper
-    return {
-        "format": manifest.format,
-        "axon": manifest.axon,
-        "database": manifest.database,
-        "migration": manifest.revision,
-        "created_at": manifest.created_at,
-        "bytes": manifest.num_bytes,
-        "rows": {table.name: table.num_rows for table in manifest.tables},
-        "unfinished": manifest.num_unfinished,
-        "files": {"included": files.included, "count": files.num_files, "missing": list(files.missing)},
-        "pepper": pepper is not None and pepper.included,
-        "not_included": list(manifest.not_included),
-    }

@@ -11,47 +11,71 @@ from hypothesis import strategies as st
 
 from axon.domain.sizing import figure as figures
 from axon.domain.sizing.device import Device
-from axon.domain.sizing.engine import gpu_cost
+from axon.domain.sizing.engine import EngineCost, cpu_cost, gpu_cost
 from axon.domain.sizing.figure import Certainty
 from axon.domain.sizing.plan import Load, plan
 from axon.domain.sizing.shape import KNOWN, Shape
 from axon.errors import InvalidInput
 from tests.console.program import Axon
 
-SHAPES = st.sampled_from(sorted(KNOWN.values(), key=lambda shape: shape.name))
-LOADS = st.builds(
-    Load,
-    tokens_per_s=st.floats(0.1, 1e7),
-    streams=st.integers(1, 1_000_000),
-    prompt_tokens=st.floats(0, 4000),
-    answer_tokens=st.floats(1, 2000),
-    context=st.floats(1, 8192),
-    device=st.sampled_from(Device),
-)
+LONGEST_PROMPT, LONGEST_CONTEXT = 4000.0, 8192.0
+
+
+def costs(shape: Shape, device: Device) -> EngineCost:
+    return gpu_cost(shape, fp8=device is Device.H200_FP8) if device.is_gpu else cpu_cost(shape)
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> tuple[Shape, Load]:
+    """A model and a load that its streams can give on every device, even with the longest prompts and contexts."""
+    shape = draw(st.sampled_from(sorted(KNOWN.values(), key=lambda shape: shape.name)))
+    prompt, answer = draw(st.floats(0, LONGEST_PROMPT)), draw(st.floats(1, 2000))
+    streams = draw(st.integers(1, 1_000_000))
+    alone_s = max(costs(shape, each).lone_request_s(LONGEST_PROMPT, answer, LONGEST_CONTEXT) for each in Device)
+    load = Load(
+        tokens_per_s=draw(st.floats(0.001, 1)) * streams * answer / alone_s,
+        streams=streams,
+        prompt_tokens=prompt,
+        answer_tokens=answer,
+        context=max(prompt + answer, draw(st.floats(1, LONGEST_CONTEXT))),
+        device=draw(st.sampled_from(Device)),
+    )
+    return shape, load
+
+
 COUNTS = ("replicas", "gateways", "Redis shards", "RabbitMQ clusters", "PostgreSQL primaries", "cells")
 
 
-@given(SHAPES, LOADS, st.sampled_from(["tokens_per_s", "streams", "prompt_tokens", "context"]), st.floats(1, 50))
-def test_more_load_never_needs_less(shape: Shape, load: Load, which: str, times: float) -> None:
-    grown = getattr(load, which) * times
-    more: dict[str, Any] = {which: min(grown, 8192.0) if which == "context" else math.ceil(grown)}
-    before, after = plan(shape, load), plan(shape, replace(load, **more))
+@given(asked(), st.sampled_from(["tokens_per_s", "streams", "prompt_tokens", "context"]), st.floats(1, 50))
+def test_more_load_never_needs_less(given: tuple[Shape, Load], which: str, times: float) -> None:
+    shape, load = given
+    prompt = min(load.prompt_tokens * times, LONGEST_PROMPT)
+    alone_s = costs(shape, load.device).lone_request_s(load.prompt_tokens, load.answer_tokens, load.kept_tokens)
+    more: dict[str, dict[str, Any]] = {
+        "tokens_per_s": {"tokens_per_s": min(load.tokens_per_s * times, load.streams * load.answer_tokens / alone_s)},
+        "streams": {"streams": math.ceil(load.streams * times)},
+        "prompt_tokens": {"prompt_tokens": prompt, "context": max(load.kept_tokens, prompt + load.answer_tokens)},
+        "context": {"context": min(load.kept_tokens * times, LONGEST_CONTEXT)},
+    }
+    before, after = plan(shape, load), plan(shape, replace(load, **more[which]))
     for part in before.parts:
         if part.unit.endswith("a replica"):
             continue  # more replicas may have less each
         assert after.part(part.name).number >= part.number - 1e-9, part.name
 
 
-@given(SHAPES, LOADS)
-def test_there_is_always_one_more_than_is_needed(shape: Shape, load: Load) -> None:
+@given(asked())
+def test_there_is_always_one_more_than_is_needed(given: tuple[Shape, Load]) -> None:
+    shape, load = given
     found = plan(shape, load)
     assert found.part("replicas").number >= 2
     assert found.part("gateways").number >= 2
     assert all(found.part(name).number >= 1 and float(found.part(name).number).is_integer() for name in COUNTS)
 
 
-@given(SHAPES, LOADS)
-def test_every_part_says_its_figures_or_is_computed_from_the_shape(shape: Shape, load: Load) -> None:
+@given(asked())
+def test_every_part_says_its_figures_or_is_computed_from_the_shape(given: tuple[Shape, Load]) -> None:
+    shape, load = given
     for part in plan(shape, load).parts:
         assert part.why
         assert part.sources or part.name in ("weights", "KV in use", "GPUs")
@@ -83,9 +107,10 @@ def test_the_memory_of_the_measured_engine_is_the_measured_one() -> None:
     assert more * 1e9 == pytest.approx(shape.weight_bytes(int8=True))
 
 
-@given(SHAPES, LOADS)
-def test_a_longer_context_than_was_measured_on_a_cpu_is_an_assumption(shape: Shape, load: Load) -> None:
+@given(asked())
+def test_a_longer_context_than_was_measured_on_a_cpu_is_an_assumption(given: tuple[Shape, Load]) -> None:
     """Longer contexts add nothing there, as nobody has measured what they cost."""
+    shape, load = given
     found = plan(shape, replace(load, device=Device.CPU))
     is_longer = load.kept_tokens > 256
     for name in ("replicas", "worker cores"):
@@ -93,8 +118,9 @@ def test_a_longer_context_than_was_measured_on_a_cpu_is_an_assumption(shape: Sha
     assert ("were not measured" in found.part("replicas").why) == is_longer
 
 
-@given(SHAPES, LOADS)
-def test_a_longer_context_on_a_gpu_is_computed(shape: Shape, load: Load) -> None:
+@given(asked())
+def test_a_longer_context_on_a_gpu_is_computed(given: tuple[Shape, Load]) -> None:
+    shape, load = given
     cost = gpu_cost(shape)
     assert cost.request_s(512, 128, 8192) > cost.request_s(512, 128, 576)
     found = plan(shape, replace(load, context=8192.0, device=Device.H200)).part("replicas")
@@ -118,15 +144,45 @@ def test_spare_and_least_replicas_are_told_as_their_figures_say(monkeypatch: pyt
         ({"tokens_per_s": 0.0}, "--tokens-per-s"),
         ({"streams": 0}, "--streams"),
         ({"prompt_tokens": -1.0}, "--prompt-tokens"),
-        ({"prompt_tokens": math.inf}, "--context"),
+        ({"prompt_tokens": math.inf}, "--prompt-tokens is too large: no more than 100,000,000"),
+        ({"prompt_tokens": math.nan}, "--prompt-tokens is nan"),
         ({"answer_tokens": math.nan}, "--answer-tokens"),
+        ({"answer_tokens": 1e-300}, "--answer-tokens is 1e-300: it must be 1 or more"),
+        ({"answer_tokens": 1e300}, "--answer-tokens is too large: no more than 100,000,000"),
+        ({"tokens_per_s": 1e300}, "--tokens-per-s is too large: no more than 10,000,000,000"),
+        ({"tokens_per_s": math.inf}, "--tokens-per-s is too large: no more than"),
+        ({"streams": 10**400}, "--streams is too large: no more than 1,000,000,000"),
+        ({"context": math.inf}, "--context is too large: no more than"),
         ({"context": 1e6}, "context of llama-3-8b"),
+        ({"context": 767}, "--context is 767: a stream keeps its prompt and its answer, which have 768 tokens"),
     ],
 )
 def test_a_load_that_makes_no_sense_is_refused(changes: dict[str, Any], said: str) -> None:
     load = Load(tokens_per_s=10.0, streams=1)
     with pytest.raises(InvalidInput, match=said):
         plan(KNOWN["llama-3-8b"], replace(load, **changes))
+
+
+def test_streams_that_cannot_give_so_much_are_refused_with_the_number_that_can() -> None:
+    shape, load = KNOWN["llama-3-8b"], Load(tokens_per_s=20_000.0, streams=1, prompt_tokens=0.0)
+    measured = figures.H200_8B.one_stream.value
+    with pytest.raises(InvalidInput, match=f"at most {measured:g}, alone in a replica. At least 78 are needed"):
+        plan(shape, load)
+    assert math.ceil(load.tokens_per_s / measured) == 78
+    plan(shape, replace(load, streams=78))
+    plan(shape, replace(load, tokens_per_s=measured))
+    with pytest.raises(InvalidInput, match=r"10 streams cannot give 100,000 tokens/s.*--streams \d+\."):
+        plan(KNOWN["smollm2-135m"], Load(tokens_per_s=1e5, streams=10, device=Device.CPU))
+
+
+@given(asked())
+def test_there_is_work_for_every_replica_that_computes(given: tuple[Shape, Load]) -> None:
+    """What streams can give never needs many more busy replicas than there are streams."""
+    shape, load = given
+    cost = costs(shape, load.device)
+    share = figures.USED.value * cost.kept
+    needed = int(plan(shape, load).part("replicas").why.split()[1].rstrip(",;"))
+    assert needed <= math.ceil(load.streams / share)
 
 
 def test_the_program_shows_the_plan_and_its_figures(tmp_path: Any) -> None:

@@ -36,6 +36,8 @@ REQUEST_S = 20.0
 _NUM_RETRIES = 3
 _LISTING_S = 300.0
 _PAGE = 1000
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_WORD = re.compile(r"[A-Za-z0-9._-]+")
 _STATUS = re.compile(r"status code: (\d{3})")
 _REFUSED = (401, 403)
 _ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
@@ -74,8 +76,13 @@ def location_of(url: str, whose: str = "batches.files_dir") -> Location:
     parts = urlsplit(url)
     prefix = parts.path.strip("/")
     is_plain = all(part not in ("", ".", "..") for part in prefix.split("/")) if prefix else True
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", parts.netloc) or parts.query or parts.fragment:
+    if not _WORD.fullmatch(parts.netloc) or parts.query or parts.fragment:  # not repeated: it may have a secret in it
         raise Misconfigured(f"{whose} names no bucket: write s3://bucket/prefix, with no user and no query.")
+    if not _BUCKET.fullmatch(parts.netloc):
+        raise Misconfigured(
+            f"{whose} is wrong: {parts.netloc!r} is no name of a bucket. It has 3 to 63 small letters, digits, hyphens "
+            "and dots, and begins and ends with a letter or a digit."
+        )
     if not is_plain or not prefix.isprintable():
         raise Misconfigured(f"The prefix in {whose} must have plain names between its slashes.")
     return Location(bucket=parts.netloc, prefix=f"{prefix}/" if prefix else "")

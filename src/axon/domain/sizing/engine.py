@@ -54,10 +54,20 @@ class EngineCost:
         """Seconds of one busy replica, with every slot taken, that a request takes."""
         return (prompt * self.prompt_s + answer * self._token_s(context)) / self.kept
 
+    def lone_request_s(self, prompt: float, answer: float, context: float) -> float:
+        """Seconds that a request takes at least, alone in a replica: each of its tokens is a step, and no step is
+        shorter than its fixed part, or than the part of one sequence."""
+        return prompt * self.prompt_s + answer * (max(self.fixed_s, self.sequence_s) + self._reads_s(context))
+
     def _token_s(self, context: float) -> float:
-        reads = max(0.0, context - _MEASURED_CONTEXT) * self.kv_token_bytes / figures.GPU_READS.value / self.num_ranks
-        extra = 0.0 if math.isinf(self.kv_room) else reads
-        return self.fixed_s / self.slots + self.sequence_s + extra
+        return self.fixed_s / self.slots + self.sequence_s + self._reads_s(context)
+
+    def _reads_s(self, context: float) -> float:
+        """Seconds more of a token for a longer context than the measured one."""
+        if math.isinf(self.kv_room):
+            return 0.0
+        longer = max(0.0, context - _MEASURED_CONTEXT)
+        return longer * self.kv_token_bytes / figures.GPU_READS.value / self.num_ranks
 
 
 def gpu_cost(shape: Shape, *, fp8: bool = False) -> EngineCost:

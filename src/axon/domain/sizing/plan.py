@@ -12,6 +12,9 @@ from axon.errors import InvalidInput
 
 _WEIGHTS_MEASURED = KNOWN["smollm2-135m"].weight_bytes(int8=True)
 """Bytes of weights within ``CPU_ENGINE_BYTES``, by the shape of the model that was measured."""
+_MOST_TOKENS_PER_S, _MOST_STREAMS, _MOST_TOKENS = 1e10, 1e9, 1e8
+"""The largest load that is sized, and the longest prompt, answer and context: more is a slip of the hand."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,7 @@ def plan(shape: Shape, load: Load) -> Plan:
     """The plan for one model; raises ``InvalidInput`` for a load that makes no sense or never fits."""
     _check(shape, load)
     cost = gpu_cost(shape, fp8=load.device is Device.H200_FP8) if load.device.is_gpu else cpu_cost(shape)
+    _check_streams(shape, load, cost)
     replicas = _replicas(load, cost)
     return Plan(
         parts=(
@@ -83,20 +87,42 @@ def plan(shape: Shape, load: Load) -> Plan:
 
 
 def _check(shape: Shape, load: Load) -> None:
-    positive = {
-        "--tokens-per-s": load.tokens_per_s,
-        "--streams": load.streams,
-        "--answer-tokens": load.answer_tokens,
-        "--context": load.kept_tokens,
-    }
-    for name, value in positive.items():
-        if not (value > 0 and math.isfinite(value)):
-            raise InvalidInput(f"{name} is {value:g}: it must be more than 0.")
-    if not (load.prompt_tokens >= 0 and math.isfinite(load.prompt_tokens)):
-        raise InvalidInput(f"--prompt-tokens is {load.prompt_tokens:g}: it must be 0 or more.")
+    _check_bounds("--tokens-per-s", load.tokens_per_s, most=_MOST_TOKENS_PER_S)
+    _check_bounds("--streams", load.streams, most=_MOST_STREAMS)
+    _check_bounds("--prompt-tokens", load.prompt_tokens, least=0, most=_MOST_TOKENS)
+    _check_bounds("--answer-tokens", load.answer_tokens, least=1, most=_MOST_TOKENS)
+    _check_bounds("--context", load.kept_tokens, most=2 * _MOST_TOKENS)
+    turn = load.prompt_tokens + load.answer_tokens
+    if load.kept_tokens < turn:
+        raise InvalidInput(
+            f"--context is {load.kept_tokens:,.10g}: a stream keeps its prompt and its answer, which have {turn:,.10g} "
+            "tokens."
+        )
     if load.kept_tokens > shape.max_context:
         raise InvalidInput(
             f"{load.kept_tokens:,.0f} tokens do not fit into the context of {shape.name}: it has {shape.max_context:,}."
+        )
+
+
+def _check_bounds(name: str, value: float, *, most: float, least: float | None = None) -> None:
+    """``least`` is itself allowed; without it, all above 0 is."""
+    if value > most:
+        raise InvalidInput(f"{name} is too large: no more than {most:,.0f} is sized here.")
+    if math.isnan(value) or (value <= 0 if least is None else value < least):
+        bound = "more than 0" if least is None else f"{least:g} or more"
+        raise InvalidInput(f"{name} is {value:g}: it must be {bound}.")
+
+
+def _check_streams(shape: Shape, load: Load, cost: EngineCost) -> None:
+    """A stream gives no more than it would alone, however many replicas there are."""
+    alone_s = cost.lone_request_s(load.prompt_tokens, load.answer_tokens, load.kept_tokens)
+    needed = math.ceil(load.turns_per_s * alone_s * (1 - _ROUNDING))
+    if load.streams < needed:
+        streams = "1 stream" if load.streams == 1 else f"{load.streams:,} streams"
+        raise InvalidInput(
+            f"{streams} cannot give {load.tokens_per_s:,.10g} tokens/s: one of {shape.name} gives at most "
+            f"{load.answer_tokens / alone_s:,.4g}, alone in a replica. At least {needed:,} are needed: "
+            f"--streams {needed}."
         )
 
 
