@@ -206,17 +206,24 @@ def _show(manifest: "Manifest", begin: str, *, as_json: bool, more: dict[str, An
         show_json({**_facts(manifest), **(more or {})})
         return
     files = manifest.files
-    print(
+    _say(
         f"{begin} {manifest.num_rows:,} rows and {files.num_files:,} files of {moment(manifest.created_at)}, "
         f"{manifest.num_bytes / 1e6:,.1f} MB, from {manifest.database} at migration {manifest.revision}."
     )
     if not files.included:
-        print(f"Files' bytes are not in it: {files.note}.")
+        _say(f"Files' bytes are not in it: {files.note}.")
     if files.missing:
         print(f"The bytes of {len(files.missing)} files were gone; `--json` names them.")
     secret = manifest.pepper is not None and manifest.pepper.included
     print("It has the pepper: keep it as safe as a key." if secret else "It has no pepper: keep that elsewhere.")
-    print("Not in it: " + "; ".join(manifest.not_included) + ".")
+    _say("Not in it: " + "; ".join(manifest.not_included) + ".")
+
+
+def _say(text: str) -> None:
+    """Prints what an archive says: whoever made it must not steer the terminal."""
+    from axon.runtime.printable import on_terminal
+
+    print(on_terminal(text))
 
 
 def _facts(manifest: "Manifest") -> dict[str, Any]:
