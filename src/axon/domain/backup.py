@@ -138,7 +138,9 @@ def decode(text: bytes) -> Manifest:
                 f"The backup has format {number}, and this release reads format {FORMAT}. Use the release that made it."
             )
         manifest = msgspec.json.decode(text, type=Manifest)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except RecursionError:
+        raise _unreadable("it is nested too deeply") from None
+    except (msgspec.DecodeError, ValueError) as error:
         raise _unreadable(f"{error}") from None
     for fault in _faults(manifest):
         raise _unreadable(fault)

@@ -96,14 +96,17 @@ def unpacked(part: bytes, *, num_columns: int) -> Iterator[Row]:
                 if room < 0:
                     raise ValueError("it is longer than any")
                 yield _row(data.read(length), length, num_columns)
-    except (OSError, EOFError, zlib.error, struct.error, msgspec.DecodeError, ValueError, RecursionError) as error:
+    except (OSError, EOFError, zlib.error, struct.error, msgspec.DecodeError, ValueError) as error:
         raise InvalidInput(f"A part of the backup cannot be read: {error}. Use another backup.") from None
 
 
 def _row(encoded: bytes, length: int, num_columns: int) -> Row:
     if len(encoded) != length:
         raise ValueError("it is cut off")
-    row: list[Any] = msgspec.msgpack.decode(encoded, type=list)
+    try:
+        row: list[Any] = msgspec.msgpack.decode(encoded, type=list)
+    except RecursionError:
+        raise ValueError("a row is nested too deeply") from None
     if len(row) != num_columns or not _VALUES.issuperset(map(type, row)):
         raise ValueError("a row has other columns than its table")
     return row

@@ -13,6 +13,9 @@ from axon.errors import InvalidInput
 _WEIGHTS_MEASURED = KNOWN["smollm2-135m"].weight_bytes(int8=True)
 """Bytes of weights within ``CPU_ENGINE_BYTES``, by the shape of the model that was measured."""
 
+_MOST = 1_000_000_000_000
+"""Of tokens or streams; beyond it nothing could be computed any more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
@@ -90,10 +93,14 @@ def _check(shape: Shape, load: Load) -> None:
         "--context": load.kept_tokens,
     }
     for name, value in positive.items():
-        if not (value > 0 and math.isfinite(value)):
+        if value > _MOST:
+            raise InvalidInput(f"{name} is more than {_MOST:,}: no fleet has that.")
+        if not value > 0:
             raise InvalidInput(f"{name} is {value:g}: it must be more than 0.")
-    if not (load.prompt_tokens >= 0 and math.isfinite(load.prompt_tokens)):
-        raise InvalidInput(f"--prompt-tokens is {load.prompt_tokens:g}: it must be 0 or more.")
+    if not 0 <= load.prompt_tokens <= _MOST:
+        raise InvalidInput(f"--prompt-tokens is {load.prompt_tokens:g}: it must be 0 or more, and at most {_MOST:,}.")
+    if load.answer_tokens < 1:
+        raise InvalidInput(f"--answer-tokens is {load.answer_tokens:g}: an answer has 1 or more.")
     if load.kept_tokens > shape.max_context:
         raise InvalidInput(
             f"{load.kept_tokens:,.0f} tokens do not fit into the context of {shape.name}: it has {shape.max_context:,}."
