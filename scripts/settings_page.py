@@ -16,7 +16,8 @@ INTRODUCTION = """# Settings
 
 A value comes from the first of: a flag, the environment, a TOML file, the default. The file is the one named by
 `--config` or `AXON_CONFIG`, else `axon.toml` in the working folder. Names that do not exist are refused.
-`axon config show` prints the effective values and where each came from.
+`axon config show` prints the effective values and where each came from, secrets and the passwords of URLs hidden. A URL
+that is not written as one, or whose user and password have a `/` or `@` that is not %2F or %40, is hidden as a whole.
 
 ```toml
 model = "default"

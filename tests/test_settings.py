@@ -10,8 +10,9 @@ import pytest
 
 from axon.engine.config import EngineConfig
 from axon.errors import Misconfigured
-from axon.setting_value import HIDDEN
+from axon.runtime.service_url import HIDDEN
 from axon.settings import Settings, describe, environment_of, load, variable_of
+from tests.runtime.test_service_url import SECRET, WRONG
 
 
 @pytest.fixture(autouse=True)
@@ -202,6 +203,21 @@ def test_defaults_pass_their_own_checks() -> None:
     defaults = load({}, {}).shown()
     given = {name: value for name, value in defaults.items() if name != "pepper"}
     assert load(given, {}).shown() == defaults
+
+
+@pytest.mark.parametrize("url", WRONG)
+@pytest.mark.parametrize("name", ["queue", "live", "store", "alerts.url", "traces.endpoint"])
+def test_a_url_that_cannot_be_told_from_a_password_is_not_shown(name: str, url: str, tmp_path: Path) -> None:
+    assert load({name: url}, {}).shown()[name] == "(hidden)"
+    variable = "AXON_" + name.upper().replace(".", "_")
+    assert load({}, {variable: url}).shown()[name] == "(hidden)"
+
+
+def test_a_url_of_a_wrong_type_is_not_quoted(tmp_path: Path) -> None:
+    (file := tmp_path / "axon.toml").write_text(f'store = ["postgresql://u:{SECRET}@h/a"]\n')
+    with pytest.raises(Misconfigured) as refused:
+        load({}, {}, file=file)
+    assert SECRET not in str(refused.value)
 
 
 def test_a_process_with_the_environment_of_settings_has_the_same_settings(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 from axon.errors import Misconfigured
 from axon.runtime.field_docs import inner_type, type_text
+from axon.runtime.service_url import HIDDEN, masked, shown
 
 if TYPE_CHECKING:
     from dataclasses import Field
 
-HIDDEN = "(hidden)"
 _MAY_BE_ZERO = (
     "batches.max_running",
     "admission.requests_per_minute",
@@ -37,8 +36,6 @@ _MAY_BE_ZERO = (
     "traces.sample_ratio",
     "traces.slow_s",
 )
-_URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
-_QUERY_PASSWORD = re.compile(r"(?i)(?<=[?&])(\w*password)=[^&\s]*")
 _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -99,11 +96,14 @@ def _check_range(spec: Spec, value: float, source: str) -> None:
         raise Misconfigured(f"{source} must be {'0 or more' if zero else 'more than 0'}, not {value}.")
 
 
-def hide(value: object) -> object:
-    """The value without the password a URL may carry."""
-    if not isinstance(value, str):
-        return value
-    return _QUERY_PASSWORD.sub(rf"\1={HIDDEN}", _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", value))
+def hide(spec: Spec, value: object) -> object:
+    """The value as it may be shown: of a secret nothing, of a URL all but its password. Also where the type is wrong:
+    a list may have the URL in it."""
+    if spec.field.metadata.get("secret"):
+        return HIDDEN if value else ""
+    if spec.field.metadata.get("url"):
+        return shown(value) if isinstance(value, str) else HIDDEN
+    return masked(value) if isinstance(value, str) else value
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -113,4 +113,5 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def _quoted(spec: Spec, value: object) -> str:
-    return HIDDEN if spec.field.metadata.get("secret") else repr(hide(value))
+    found = hide(spec, value)
+    return HIDDEN if found == HIDDEN or spec.field.metadata.get("secret") else repr(found)

@@ -25,7 +25,7 @@ from axon.model_settings import model_entries, table_text
 from axon.runtime.config import LifecycleConfig
 from axon.runtime.field_docs import default_text, field_docs, type_text
 from axon.sessions.config import SessionsConfig
-from axon.setting_value import HIDDEN, Spec, accept, hide, parse, suggest
+from axon.setting_value import Spec, accept, hide, parse, suggest
 from axon.settings_checks import check_together
 from axon.settings_files import URLS, displaced, read_url_files
 from axon.telemetry.config import AlertsConfig, LogConfig, MetricsConfig, TracesConfig
@@ -59,19 +59,19 @@ class Settings:
     """Several models in one server, in place of ``model``: ``NAME=SOURCE`` for each, with commas between them. Settings
     of ``[engine]`` for one model alone follow its source: ``NAME=SOURCE;dtype=int8``. In a file, a model is a table
     ``[models.NAME]`` with ``source`` and such settings."""
-    queue: str = field(default="memory://", repr=False)
+    queue: str = field(default="memory://", repr=False, metadata={"url": True})
     """URL of the queue of jobs."""
     queue_file: Path | None = None
     """File with the URL of the queue, in place of ``queue``: it is read again for every new connection, so that a
     password may be rotated while the process runs."""
-    live: str = field(default="memory://", repr=False)
+    live: str = field(default="memory://", repr=False, metadata={"url": True})
     """URL of the live service, for fast, expiring state: token logs, leases, accounts."""
     live_file: Path | None = None
     """File with the URL of the live service, in place of ``live``; user and password are read again for every new
     connection."""
     namespace: str = "axon"
     """Prefix of the queues and keys in shared services; two Axons on one broker need two."""
-    store: str = field(default="", repr=False, metadata={"default": "sqlite:///<data_dir>/axon.db"})
+    store: str = field(default="", repr=False, metadata={"url": True, "default": "sqlite:///<data_dir>/axon.db"})
     """URL of the store, for durable records."""
     store_file: Path | None = None
     """File with the URL of the store, in place of ``store``: it is read again for every new connection."""
@@ -354,9 +354,7 @@ def _text(value: object) -> str:
 
 def _show(settings: Settings, spec: Spec, name: str) -> object:
     value = _value(settings, name)
-    if spec.field.metadata.get("secret"):
-        return HIDDEN if value else ""
-    return str(value) if isinstance(value, Path) else hide(value)
+    return str(value) if isinstance(value, Path) else hide(spec, value)
 
 
 def _default_data_dir(environ: Mapping[str, str]) -> Path:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from axon.bootstrap.services import open_live, open_services, open_store
+from axon.adapters.backup.database import is_sqlite
+from axon.bootstrap.services import open_live, open_services, open_store, store_address
 from axon.errors import DependencyDown, Misconfigured, ServiceRefuses
-from axon.runtime.clock import FakeClock
+from axon.runtime.clock import FakeClock, SystemClock
+from axon.runtime.service_url import scheme_of
 from axon.settings import Settings
 from tests.contracts import postgres_backend
+from tests.runtime.test_service_url import SECRET, WRONG
 from tests.services import rabbitmq, redis
 from tests.services.process import free_port
 from tests.services.require import require
@@ -118,3 +121,24 @@ async def test_of_a_password_that_is_taken_for_a_port_of_redis_nothing_is_said()
         with pytest.raises(Misconfigured, match="its port is no number") as raised:
             await open_live(Settings(live="redis://axon:s3c/ret@127.0.0.1"), FakeClock(), stack)
     assert "s3c" not in raised.value.message
+
+
+@pytest.mark.parametrize("url", [url for url in WRONG if not scheme_of(url)])
+async def test_no_error_of_a_service_quotes_what_may_be_its_password(url: str, tmp_path: Path) -> None:
+    settings = Settings(store=url, live=url, data_dir=tmp_path)
+    async with AsyncExitStack() as stack:
+        with pytest.raises(Misconfigured) as of_store:
+            await open_store(settings, stack)
+        with pytest.raises(Misconfigured) as of_live:
+            await open_live(settings, SystemClock(), stack)
+    with pytest.raises(Misconfigured) as of_backup:
+        is_sqlite(store_address(settings))
+    assert all(SECRET not in str(refused.value) for refused in (of_store, of_live, of_backup))
+
+
+@pytest.mark.parametrize("url", [f"redis://u:{SECRET}\u2100@h", f"redis://[{SECRET}]", f"redis://u:{SECRET}@[h"])
+async def test_a_live_service_with_a_damaged_url_is_refused_without_it(url: str, tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        with pytest.raises(Misconfigured) as refused:
+            await open_live(Settings(live=url, data_dir=tmp_path), SystemClock(), stack)
+    assert SECRET not in str(refused.value)

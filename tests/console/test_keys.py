@@ -54,6 +54,17 @@ def test_a_key_has_the_scopes_it_is_given_and_its_successor_has_them_too(axon: A
     assert "revoked" in again.stderr
 
 
+@pytest.mark.parametrize("command", ["rotate", "revoke"])
+def test_what_may_be_a_piece_of_a_key_is_not_repeated(axon: Axon, command: str) -> None:
+    key = axon("keys", "create").stdout.strip()
+    for wrong in (key[:-1], key + "x", key[:30], key.removeprefix("axk_"), key[13:]):
+        ran = axon("keys", command, wrong)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "keys list" in ran.stderr
+        assert wrong not in ran.stderr
+        assert key[13:21] not in ran.stderr
+
+
 def test_listing_keys_makes_no_secret_to_hash_them_with(axon: Axon, tmp_path: Path) -> None:
     assert axon("plans", "create", "pro").returncode == 0
     for command in (["keys", "list"], ["tenants", "list"], ["usage"]):

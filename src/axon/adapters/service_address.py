@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from axon.errors import DependencyDown, Misconfigured
+from axon.runtime.service_url import scheme_of
 from axon.runtime.url_file import UrlFile
 
 T = TypeVar("T")
@@ -34,8 +35,8 @@ class ServiceAddress:
             url = self.file.read()
         except Misconfigured as error:
             raise DependencyDown(error.message) from error
-        if _scheme(url) != _scheme(self.url):
-            reason = f"it holds no URL that begins with {_scheme(self.url)}://"
+        if scheme_of(url) != scheme_of(self.url):
+            reason = f"it holds no URL that begins with {scheme_of(self.url)}://"
             raise DependencyDown(self.file.refusal(reason))
         return url
 
@@ -53,7 +54,3 @@ class ServiceAddress:
 def address_of(url: str | ServiceAddress) -> ServiceAddress:
     """The address of a service that is named by its URL alone, or by an address already."""
     return url if isinstance(url, ServiceAddress) else ServiceAddress(url=url)
-
-
-def _scheme(url: str) -> str:
-    return url.partition("://")[0]

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from axon.adapters.service_address import ServiceAddress
 from axon.adapters.tls_errors import recognise_certificate
 from axon.errors import DependencyDown, ServiceRefuses
+from axon.runtime.service_url import HIDDEN, shown
 from axon.telemetry.redact import clean_text
 
 MAX_CHARS = 200
@@ -69,7 +70,8 @@ def start_error(url: str, failure: DependencyDown, service: Service, recognise: 
         return failure.message
     if not failure.message.startswith(subject):
         return failure.message
-    if "@" in f"{rest.path}{rest.query}{rest.fragment}" and rest.scheme != "sqlite":
+    is_unclear = shown(url) == HIDDEN or "@" in f"{rest.query}{rest.fragment}"
+    if is_unclear and rest.scheme != "sqlite":
         # What looks like the host may be the beginning of a password.
         return f"{failure.message} In its URL's user and password, write / as %2F, ? as %3F, # as %23 and @ as %40."
     predicate = failure.message.removeprefix(subject)

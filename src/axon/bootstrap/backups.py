@@ -19,6 +19,8 @@ from axon.settings import Settings
 from axon.telemetry.build import version
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from axon.adapters.backup.reading import Archive
     from axon.adapters.backup.settling import Settled
     from axon.domain.backup import Manifest, RestoreOptions
@@ -64,7 +66,6 @@ def verify_backup(path: Path, *, into: str = "") -> "Manifest":
     """
     from axon.adapters.backup.contents import check_revision, require_empty
     from axon.adapters.backup.database import is_sqlite, new_file, transaction
-    from axon.adapters.backup.loading import load
     from axon.adapters.backup.reading import Archive
     from axon.adapters.service_address import ServiceAddress
 
@@ -79,13 +80,23 @@ def verify_backup(path: Path, *, into: str = "") -> "Manifest":
     with ExitStack() as stack:
         if not into:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="axon-verify-")))
-            load(stack.enter_context(new_file(folder / "axon.db")), archive, manifest, compare=True)
+            _try(stack.enter_context(new_file(folder / "axon.db")), archive, manifest)
         else:
             connection = stack.enter_context(transaction(address))
             require_empty(connection)
-            load(connection, archive, manifest, compare=True)
+            _try(connection, archive, manifest)
             connection.rollback()
     return manifest
+
+
+def _try(connection: "Connection", archive: "Archive", manifest: "Manifest") -> None:
+    """Does to a scratch store what a restore does to a real one, and compares."""
+    from axon.adapters.backup.loading import as_of_a_store, load
+    from axon.adapters.backup.settling import settle
+
+    load(connection, archive, manifest, compare=True)
+    with as_of_a_store():
+        settle(connection, now=SystemClock().now(), known=lambda _ids: ())
 
 
 def upload_backup(path: Path, url: str) -> str:
@@ -235,7 +246,8 @@ def archived_pepper(archive: "Archive", manifest: "Manifest") -> bytes:
     from axon.adapters.backup.writing import SECRETS
     from axon.domain.backup import is_pepper
 
-    [(_, pepper)] = archive.members(manifest, SECRETS)
+    found = [pepper for _, pepper in archive.members(manifest, SECRETS)]
+    pepper = found[0] if found else b""
     if manifest.pepper is None or not is_pepper(manifest.pepper, pepper):
         raise InvalidInput("The pepper in the backup is not the one that its manifest tells of. Use another backup.")
     return pepper

@@ -20,6 +20,7 @@ from axon.ports.store import Store, TurnWriter
 from axon.runtime.clock import Clock
 from axon.runtime.datafolder import alone, read_or_make_secret, write_secret
 from axon.runtime.restoring import require_whole
+from axon.runtime.service_url import cannot_be_on, scheme_of
 from axon.runtime.url_file import UrlFile
 from axon.settings import Settings
 
@@ -99,7 +100,7 @@ async def open_services(
         )
     store = await open_store(settings, stack)
     live = await open_live(settings, clock, stack, carries=for_fronts)
-    scheme = settings.queue.partition(":")[0]
+    scheme = scheme_of(settings.queue)
     if scheme == "memory":
         from axon.adapters.journal.sqlite import SqliteJournal
         from axon.adapters.queue.memory import MemoryBroker
@@ -136,7 +137,7 @@ async def open_services(
             queue_forgets=False,
             background=(rabbit.keep_young,),
         )
-    raise Misconfigured(f"The queue cannot be on {scheme!r}: use memory:// or amqp://.")
+    raise Misconfigured(cannot_be_on("The queue", settings.queue, "memory:// or amqp://"))
 
 
 def _serving(live: Live, queue: "MemoryQueue", journal: Journal, store: Store) -> "Callable[[Path], PortServer]":
@@ -196,7 +197,7 @@ async def open_persister(
 async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore | PostgresStore":
     """Opens the store; the stack closes it. Raises ``Misconfigured`` after a restore that was cut off."""
     require_whole(settings.data_dir)
-    scheme = settings.store.partition(":")[0]
+    scheme = scheme_of(settings.store)
     if scheme == "sqlite":
         from axon.adapters.store.sqlite import SqliteStore
 
@@ -205,12 +206,12 @@ async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore 
         from axon.adapters.store.postgres import PostgresStore
 
         return await _opened(PostgresStore(store_address(settings), timeout_s=settings.service_timeout_s), stack)
-    raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
+    raise Misconfigured(cannot_be_on("The store", settings.store, "sqlite:/// or postgresql://"))
 
 
 def check_store_file(settings: Settings) -> None:
     """Raises ``Misconfigured`` if the store is a SQLite file that does not exist."""
-    if settings.store.partition(":")[0] != "sqlite":
+    if scheme_of(settings.store) != "sqlite":
         return
     from axon.adapters.store.sqlite import sqlite_path
 
@@ -224,7 +225,7 @@ def check_store_file(settings: Settings) -> None:
 async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack, *, carries: bool = False) -> Live:
     """Opens the live service; the stack closes it. With ``carries``, notifications of an embedded log have the chunk
     in them, for listeners in other processes."""
-    scheme = settings.live.partition(":")[0]
+    scheme = scheme_of(settings.live)
     retention_s = settings.sessions.retention_s
     if scheme == "memory":
         from axon.adapters.live.memory.live import open_memory_live
@@ -236,7 +237,7 @@ async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack, *, 
         prefix, deadline_s = settings.namespace, settings.service_timeout_s
         address = _address(settings, "live", settings.live, settings.live_file)
         return await _opened(RedisLive(address, retention_s=retention_s, prefix=prefix, deadline_s=deadline_s), stack)
-    raise Misconfigured(f"Live cannot be on {scheme!r}: use memory:// or redis://.")
+    raise Misconfigured(cannot_be_on("Live", settings.live, "memory:// or redis://"))
 
 
 def store_address(settings: Settings) -> "ServiceAddress":

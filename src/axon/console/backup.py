@@ -160,7 +160,8 @@ def restore(
     if as_json:
         show_json({**facts_of(done.manifest), **facts})
         return
-    print(*sentences_of(done.manifest, f"The store is that of {path}:"), sep="\n")
+    for sentence in sentences_of(done.manifest, f"The store is that of {path}:"):
+        _say(sentence)
     print(_fate(done.num_ended, done.num_left))
     if done.num_kept:
         print(
@@ -212,7 +213,15 @@ def _show(manifest: "Manifest", begin: str, *, as_json: bool) -> None:
     if as_json:
         show_json(facts_of(manifest))
         return
-    print(*sentences_of(manifest, begin), sep="\n")
+    for sentence in sentences_of(manifest, begin):
+        _say(sentence)
     secret = manifest.pepper is not None and manifest.pepper.included
     print("It has the pepper: keep it as safe as a key." if secret else "It has no pepper: keep that elsewhere.")
-    print("Not in it: " + "; ".join(manifest.not_included) + ".")
+    _say("Not in it: " + "; ".join(manifest.not_included) + ".")
+
+
+def _say(text: str) -> None:
+    """Prints what an archive says: whoever made it must not steer the terminal."""
+    from axon.runtime.printable import on_terminal
+
+    print(on_terminal(text))

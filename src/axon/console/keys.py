@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 
+_LONGEST_ID = 16
+"""Characters; ids have 8. What is longer may be a piece of a key."""
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as in `axon keys list`, or the whole key.")]
 ExpiresIn = Annotated[str | None, typer.Option("--expires-in", metavar="TIME", help="Such as 30d, 12h or 90m.")]
 
@@ -203,7 +205,10 @@ def _overlap_s(text: str) -> float:
 
 
 def _id(text: str) -> str:
+    """The id that the text is or has in it; raises ``Misconfigured`` without repeating what may be a secret."""
     parts = parse_key(text)
+    if parts is None and (len(text) > _LONGEST_ID or text.startswith("axk_")):
+        raise Misconfigured("This is neither a key's id, which is short, nor a whole key. `axon keys list` shows ids.")
     return parts.id if parts else text
 
 

@@ -1,7 +1,9 @@
 """The manifest of a backup: what is in it, what is not, and the digests that prove it. Reads and writes no archive."""
 
 import hashlib
+import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -18,6 +20,11 @@ NOT_INCLUDED = (
     "settings, environment variables, TLS keys and the text of API keys",
 )
 """What no backup has, in the words that are shown to its reader."""
+
+_YEAR_10000 = 253_402_300_800.0
+"""Unix time after which no date can be written."""
+_REVISION = re.compile(r"[0-9]{4,9}")
+_HEX = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +137,33 @@ def decode(text: bytes) -> Manifest:
             raise InvalidInput(
                 f"The backup has format {number}, and this release reads format {FORMAT}. Use the release that made it."
             )
-        return msgspec.json.decode(text, type=Manifest)
-    except msgspec.DecodeError as error:
-        raise InvalidInput(f"The backup's manifest cannot be read: {error}. Use another backup.") from None
+        manifest = msgspec.json.decode(text, type=Manifest)
+    except RecursionError:
+        raise _unreadable("it is nested too deeply") from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise _unreadable(f"{error}") from None
+    for fault in _faults(manifest):
+        raise _unreadable(fault)
+    return manifest
+
+
+def _unreadable(why: str) -> InvalidInput:
+    return InvalidInput(f"The backup's manifest cannot be read: {why}. Use another backup.")
+
+
+def _faults(manifest: Manifest) -> Iterator[str]:
+    """What is wrong with values of the right types. Digests find damage; these are what a forger may write."""
+    if not 0 <= manifest.created_at < _YEAR_10000:
+        yield "created_at is no time of a backup"
+    if not _REVISION.fullmatch(manifest.revision):
+        yield "revision is no migration"
+    pepper, files = manifest.pepper, manifest.files
+    if pepper is not None and not (_HEX.fullmatch(pepper.salt) and _HEX.fullmatch(pepper.fingerprint)):
+        yield "salt or fingerprint of the pepper are no hexadecimal digits"
+    rows, parts = (each.num_rows for each in manifest.tables), (each.num_bytes for each in manifest.parts)
+    for number in (manifest.num_unfinished, files.num_files, files.num_bytes, *rows, *parts):
+        if not 0 <= number < 1 << 63:
+            yield "a number in it is none of a backup"
 
 
 class _Numbered(msgspec.Struct):

@@ -22,7 +22,7 @@ class LogConfig:
 class AlertsConfig:
     """Alerts."""
 
-    url: str = field(default="", repr=False)
+    url: str = field(default="", repr=False, metadata={"url": True})
     """URL of the Alertmanager whose active alerts ``GET /v1/admin/alerts`` returns, such as
     ``http://alertmanager:9093``; empty where there is none."""
 
@@ -43,7 +43,7 @@ class MetricsConfig:
 class TracesConfig:
     """Traces, exported to an OpenTelemetry collector; see docs/tracing.md."""
 
-    endpoint: str = ""
+    endpoint: str = field(default="", metadata={"url": True})
     """URL of the collector, such as ``http://collector:4318``; empty exports nothing and imports nothing. Needs the
     extra ``otel``."""
     protocol: Literal["http", "grpc"] = "http"

@@ -20,8 +20,8 @@ _PRIVATE_NAMES = frozenset(
 _NUMBERS = (bool, int, float, type(None))
 _KEY = re.compile(r"axk_[0-9A-Za-z_-]+")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[^\s'\",]+")
-_URL_PASSWORD = re.compile(r"(\w+://[^\s:/@]*):[^\s/@]+@")
-_QUERY_PASSWORD = re.compile(r"(?i)([?&]\w*password)=[^&\s'\"]+")
+_URL_PASSWORD = re.compile(r"(\w+://[^\s:/@]*):\S+@")
+_QUERY_PASSWORD = re.compile(r"(?i)((?:^|[?&\s'\"])\w*password)=[^&\s'\"]+")
 # asyncio quotes the whole exception of a task that was not awaited.
 _TASK_EXCEPTION = re.compile(r"exception=(\w+)\(.*\)", re.DOTALL)
 

@@ -199,3 +199,21 @@ def test_the_program_shows_the_plan_and_its_figures(tmp_path: Any) -> None:
     refused = axon("size", "--model", "nobody", *load)
     assert refused.returncode == 2
     assert "known shape" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"answer_tokens": 1e-320},
+        {"answer_tokens": 0.5},
+        {"tokens_per_s": 1e308},
+        {"tokens_per_s": math.nan},
+        {"streams": 10**400},
+        {"prompt_tokens": math.inf, "context": 100},
+    ],
+)
+@pytest.mark.parametrize("device", Device)
+def test_a_load_that_nobody_has_is_refused(wrong: dict[str, Any], device: Device) -> None:
+    load = replace(Load(tokens_per_s=100.0, streams=10, device=device), **wrong)
+    with pytest.raises(InvalidInput, match=f"--{next(iter(wrong)).replace('_', '-')} is"):
+        plan(KNOWN["llama-3-8b"], load)

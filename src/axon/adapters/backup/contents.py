@@ -15,6 +15,9 @@ _ROWS_AT_ONCE = 64
 _OF_AN_EMPTY_STORE = ("registry_revision", "terms", "markers")
 """Tables with rows that a server writes before anybody has used it."""
 
+_REVISIONS = frozenset(f"{number:04d}" for number in range(1, int(schema.HEAD) + 1))
+"""Migrations that this release knows."""
+
 
 def revision_of(connection: Connection) -> str | None:
     """The migration that a database is at; None if it has none of our tables."""
@@ -28,7 +31,7 @@ def check_revision(revision: str | None) -> str:
     """The migration, if this release knows its tables; raises ``Misconfigured`` otherwise."""
     if revision is None:
         raise Misconfigured("The store has no tables of Axon's: name another with --store or --data-dir.")
-    if not revision.isdecimal() or int(revision) > int(schema.HEAD):
+    if revision not in _REVISIONS:
         raise Misconfigured(
             f"The tables are at migration {revision}, and this release knows {schema.HEAD} and those before it. "
             "Use the release that wrote them, or a later one."

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, select
 from axon.adapters.backup import files
 from axon.adapters.backup.contents import check_revision, columns_of, revision_of, rows_of, tables_of
 from axon.adapters.backup.database import snapshot
-from axon.adapters.backup.loading import TABLES
+from axon.adapters.backup.naming import TABLES
 from axon.adapters.backup.rows import RowSum, packed
 from axon.adapters.backup.writing import PEPPER, ArchiveWriter, new_archive
 from axon.adapters.service_address import ServiceAddress

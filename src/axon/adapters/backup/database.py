@@ -20,6 +20,7 @@ from axon.adapters.store.postgres import parameters_for
 from axon.adapters.store.sqlite import sqlite_path
 from axon.adapters.store.start_errors import explained
 from axon.errors import AxonError, DependencyDown, Misconfigured
+from axon.runtime.service_url import cannot_be_on, scheme_of
 
 APPLICATION = "axon backup"
 """Name of these connections in ``pg_stat_activity``; those of servers have the name ``axon``."""
@@ -29,9 +30,9 @@ _NO_DEADLINES = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 def is_sqlite(address: ServiceAddress) -> bool:
     """Whether the store is a SQLite file; raises ``Misconfigured`` for a store that is on neither database."""
-    scheme = address.url.partition(":")[0]
+    scheme = scheme_of(address.url)
     if scheme not in ("sqlite", "postgresql", "postgres"):
-        raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
+        raise Misconfigured(cannot_be_on("The store", address.url, "sqlite:/// or postgresql://"))
     return scheme == "sqlite"
 
 

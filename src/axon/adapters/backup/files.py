@@ -9,15 +9,14 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
+from axon.adapters.backup.naming import FILES, is_file_part
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.writing import ArchiveWriter
-from axon.adapters.files.names import checked, is_name
+from axon.adapters.files.names import checked
 from axon.domain.backup import FilesFacts, Manifest
 from axon.errors import InvalidInput
 from axon.runtime.syncing import sync
 
-FILES = "files"
-"""Folder of the archive with the bytes: ``files/ID/NUMBER``."""
 _PART_BYTES = 4 << 20
 
 
@@ -47,8 +46,8 @@ def restore(archive: Archive, manifest: Manifest, folder: Path) -> None:
     file_id, draft = "", partial / f"restore-{secrets.token_hex(8)}"
     try:
         for name, piece in archive.members(manifest, FILES):
-            own, _, number = name.partition("/")
-            if not is_name(own) or not number.isdecimal():
+            own, _, _ = name.partition("/")
+            if not is_file_part(name):  # once more: the archive may be another file by now
                 raise InvalidInput(f"The backup has a file of the name {name!r}, which is none of Axon's.")
             if own != file_id:
                 _commit(draft, whole, file_id)

@@ -1,11 +1,14 @@
 """Puts a backup's tables into a database, inside the caller's transaction. Decides nothing about what was there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, Table, delete
 
 from axon.adapters.backup.contents import VERSION_TABLE, count, revision_of, summed, table_of, tables_of
+from axon.adapters.backup.naming import TABLES, foreign_to
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.rows import Row, unpacked
 from axon.adapters.store.migrate import upgrade
@@ -13,8 +16,9 @@ from axon.domain.backup import Manifest, TableFacts
 from axon.errors import InvalidInput
 from axon.runtime.failpoints import failpoint
 
-TABLES = "tables"
-"""Folder of the archive with the rows: ``tables/NAME/NUMBER.rows.gz``."""
+_ROWS_AT_ONCE = 1000
+_NOT_OF_A_STORE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+"""What Python raises about values that no store has ever had."""
 
 
 def load(connection: Connection, archive: Archive, manifest: Manifest, *, compare: bool = False) -> None:
@@ -23,13 +27,28 @@ def load(connection: Connection, archive: Archive, manifest: Manifest, *, compar
     The number of rows of each table is compared, with ``compare`` also their contents.
     """
     make_tables(connection, manifest.revision)
-    for facts in manifest.tables:
-        table = table_of(facts)
-        for _, part in archive.members(manifest, f"{TABLES}/{facts.name}"):
-            _insert(connection, table, unpacked(part))
-            failpoint("restore.part")
-        _check(connection, table, facts, compare=compare)
-    upgrade(connection)
+    present = {str(table.name): set(table.columns.keys()) for table in tables_of(connection)}
+    for fault in foreign_to(present, manifest):
+        raise InvalidInput(f"The backup cannot be used: {fault}. Use another backup.")
+    with as_of_a_store():
+        for facts in manifest.tables:
+            table = table_of(facts)
+            for _, part in archive.members(manifest, f"{TABLES}/{facts.name}"):
+                _insert(connection, table, unpacked(part, num_columns=len(facts.columns)))
+                failpoint("restore.part")
+            _check(connection, table, facts, compare=compare)
+        upgrade(connection)
+
+
+@contextmanager
+def as_of_a_store() -> Iterator[None]:
+    """Raises ``InvalidInput`` where the rows of a backup have values that nobody can work with. Only who forges an
+    archive gets them past its digests."""
+    try:
+        yield
+    except _NOT_OF_A_STORE as error:
+        name = type(error).__name__
+        raise InvalidInput(f"The backup cannot be used: its rows are none of a store ({name}).") from error
 
 
 def make_tables(connection: Connection, revision: str) -> None:
@@ -49,7 +68,13 @@ def make_tables(connection: Connection, revision: str) -> None:
             connection.execute(delete(table))
 
 
-def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+def _insert(connection: Connection, table: Table, rows: Iterator[Row]) -> None:
+    """A few rows at a time: a small part of a forged archive may have millions."""
+    while few := list(islice(rows, _ROWS_AT_ONCE)):
+        _insert_few(connection, table, few)
+
+
+def _insert_few(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     names = ", ".join(f'"{column.name}"' for column in table.columns)
     if connection.dialect.name == "postgresql":
         _copy(connection, f'COPY "{table.name}" ({names}) FROM STDIN', rows)

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from axon.adapters.backup.contents import check_revision, is_empty, revision_of, tables_of
 from axon.adapters.backup.database import file_of, is_sqlite, new_file, snapshot, transaction, users_of
 from axon.adapters.backup.keeping import Kept, apply_kept, nothing_kept, read_kept
-from axon.adapters.backup.loading import load
+from axon.adapters.backup.loading import as_of_a_store, load
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.settling import Known, Settled, settle
 from axon.adapters.service_address import ServiceAddress
@@ -71,8 +71,9 @@ def replaced(
         if kept.unread and not options.lose_revocations:
             raise _not_carried(kept)
         load(connection, archive, manifest)
-        apply_kept(connection, kept)
-        settled = settle(connection, now=clock.now(), known=known)
+        with as_of_a_store():
+            apply_kept(connection, kept)
+            settled = settle(connection, now=clock.now(), known=known)
         failpoint("restore.loaded")
         yield Replaced(settled=settled, num_kept=kept.num, lost=tuple(kept.unread))
 

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import io
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +12,7 @@ import msgspec
 from sqlalchemy import BigInteger, Boolean, Double, LargeBinary, Numeric, Text
 from sqlalchemy.types import Float, Integer, TypeEngine
 
-from axon.errors import InvalidInput
+from axon.errors import InvalidInput, Misconfigured
 
 PART_BYTES = 4 << 20
 """Bytes of encoded rows after which a part is closed; one longer row is a part by itself."""
@@ -23,7 +24,12 @@ KINDS: dict[str, TypeEngine[Any]] = {
     "text": Text(),
 }
 """The kinds of columns, with the types that read and write them on both databases."""
+MOST_ROW_BYTES = 256 << 20
+"""Bytes of the longest row that a backup may have; a request may have ``gateway.max_body_bytes``, usually 4 MiB."""
+MOST_PART_BYTES = MOST_ROW_BYTES + 4 * PART_BYTES
+"""Bytes of the longest part, as it is in the archive and decompressed; nothing longer is read."""
 Row = Sequence[Any]
+_VALUES = frozenset({bool, int, float, str, bytes, type(None)})
 _LENGTH = struct.Struct(">I")
 _MODULUS = 1 << 256
 
@@ -67,6 +73,8 @@ def packed(rows: Iterable[Row], total: RowSum) -> Iterator[bytes]:
     num_bytes = 0
     for row in rows:
         encoded = encode_row(row)
+        if len(encoded) > MOST_ROW_BYTES:
+            raise Misconfigured(f"A row has {len(encoded):,} bytes. A backup takes at most {MOST_ROW_BYTES:,}.")
         total.add(encoded)
         gathered += _LENGTH.pack(len(encoded)), encoded
         num_bytes += len(encoded)
@@ -77,20 +85,31 @@ def packed(rows: Iterable[Row], total: RowSum) -> Iterator[bytes]:
         yield _compressed(gathered)
 
 
-def unpacked(part: bytes) -> list[Row]:
-    """The rows of one part; raises ``InvalidInput`` if it is damaged."""
+def unpacked(part: bytes, *, num_columns: int) -> Iterator[Row]:
+    """The rows of one part, decompressed a row at a time; raises ``InvalidInput`` if it is damaged or too long."""
+    room = MOST_PART_BYTES
     try:
-        data = memoryview(gzip.decompress(part))
-        rows: list[Row] = []
-        at = 0
-        while at < len(data):
-            (length,) = _LENGTH.unpack_from(data, at)
-            at += _LENGTH.size
-            rows.append(msgspec.msgpack.decode(data[at : at + length], type=list))
-            at += length
-    except (OSError, EOFError, zlib.error, struct.error, msgspec.DecodeError) as error:
+        with gzip.GzipFile(fileobj=io.BytesIO(part)) as data:
+            while head := data.read(_LENGTH.size):
+                (length,) = _LENGTH.unpack(head)
+                room -= len(head) + length
+                if room < 0:
+                    raise ValueError("it is longer than any")
+                yield _row(data.read(length), length, num_columns)
+    except (OSError, EOFError, zlib.error, struct.error, msgspec.DecodeError, ValueError) as error:
         raise InvalidInput(f"A part of the backup cannot be read: {error}. Use another backup.") from None
-    return rows
+
+
+def _row(encoded: bytes, length: int, num_columns: int) -> Row:
+    if len(encoded) != length:
+        raise ValueError("it is cut off")
+    try:
+        row: list[Any] = msgspec.msgpack.decode(encoded, type=list)
+    except RecursionError:
+        raise ValueError("a row is nested too deeply") from None
+    if len(row) != num_columns or not _VALUES.issuperset(map(type, row)):
+        raise ValueError("a row has other columns than its table")
+    return row
 
 
 def _compressed(pieces: Sequence[bytes]) -> bytes:

@@ -27,6 +27,7 @@ from axon.adapters.store.start_errors import explained
 from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
 from axon.runtime.clock import Clock, SystemClock
+from axon.runtime.service_url import shown
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.dml import UpdateBase
@@ -206,5 +207,5 @@ def sqlite_path(source: str | Path) -> Path:
     """The file of a path or URL; refuses in-memory databases, because the store must outlive the process."""
     name = str(source).removeprefix(_SCHEME)
     if not name or "://" in name or ":memory:" in name:
-        raise Misconfigured(f"{source!r} names no SQLite file; use {_SCHEME}path/to/axon.db")
+        raise Misconfigured(f"{shown(str(source))!r} names no SQLite file; use {_SCHEME}path/to/axon.db")
     return Path(name)

@@ -103,13 +103,29 @@ class Architecture:
         return shapes
 
 
+_MOST = {
+    "vocab_size": 1 << 30,
+    "hidden_size": 1 << 24,
+    "intermediate_size": 1 << 24,
+    "num_hidden_layers": 10_000,
+    "num_attention_heads": 1 << 16,
+    "num_key_value_heads": 1 << 16,
+    "head_dim": 1 << 16,
+    "max_position_embeddings": 1 << 40,
+}
+"""Sizes in a config.json, and what none of them exceeds."""
+_DERIVED = ("num_key_value_heads", "head_dim")
+"""Of these, what follows from the others where it is null or 0."""
+
+
 def read_architecture(model_dir: Path) -> Architecture:
     """Reads config.json (and generation_config.json) as Hugging Face folders have them; raises Misconfigured."""
     config = _read_json(model_dir / "config.json")
     if config is None:
         raise Misconfigured(f"{model_dir} is not a model folder: it has no config.json")
-    _refuse_unsupported(config)
     try:
+        _refuse_unsupported(config)
+        _check_sizes(config)
         return Architecture(
             vocab_size=config["vocab_size"],
             hidden_size=config["hidden_size"],
@@ -129,8 +145,18 @@ def read_architecture(model_dir: Path) -> Architecture:
         )
     except KeyError as error:
         raise Misconfigured(f"{model_dir}/config.json does not say {error}") from error
-    except TypeError as error:
+    except (TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise Misconfigured(f"{model_dir}/config.json cannot be understood: {error}") from error
+
+
+def _check_sizes(config: dict[str, Any]) -> None:
+    """Raises ``ValueError`` for a size that no model has; one that is missing is found later."""
+    for name, most in _MOST.items():
+        size = config.get(name)
+        if name not in config or (not size and name in _DERIVED):
+            continue
+        if type(size) is not int or not 0 < size <= most:
+            raise ValueError(f"{name} is no whole number from 1 to {most:,}")
 
 
 def _refuse_unsupported(config: dict[str, Any]) -> None:
@@ -185,4 +211,8 @@ def _read_json(path: Path) -> dict[str, Any] | None:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise Misconfigured(f"{path} cannot be read: {error}") from None
+    except RecursionError:
+        raise Misconfigured(f"{path} cannot be read: it is nested too deeply") from None
+    if not isinstance(content, dict):
+        raise Misconfigured(f"{path} cannot be read: it is no JSON object")
     return content

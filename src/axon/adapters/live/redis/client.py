@@ -197,9 +197,15 @@ class RedisClient:
             server.connection_pool.connection_class = packing(sharing(server.connection_pool.connection_class))
             return server
         except (ValueError, RedisClusterException) as error:
-            # The driver quotes the port, which may be the beginning of a password.
-            reason = "its port is no number from 0 to 65535" if str(error).startswith("Port") else error
-            raise Misconfigured(f"The URL of the live service cannot be used: {reason}") from error
+            raise Misconfigured(f"The URL of the live service cannot be used: {_unquoted(error)}") from error
+
+
+def _unquoted(error: Exception) -> str:
+    """What is wrong with a URL. The driver quotes the port, and Python the host: either may be a part of a password."""
+    text = str(error)
+    if text.startswith("Port"):
+        return "its port is no number from 0 to 65535"
+    return text if text.startswith(("Redis", "Invalid value for", "Invalid IPv6 URL")) else "it cannot be read"
 
 
 async def _pipe(server: Any, command: str, script: str | bytes, runs: Sequence[Run]) -> list[Any]:
