@@ -148,6 +148,17 @@ def test_the_gpu_file_changes_the_worker_alone() -> None:
     assert services["worker"]["build"] == {"target": "worker-cuda"}
 
 
+def test_the_stacks_nginx_hands_over_what_the_edges_does_and_nothing_else() -> None:
+    """tests/edge shows what these lines do: only a WebSocket at its path makes a gateway change the protocol."""
+    edge = (REPOSITORY / "deploy" / "edge" / "nginx" / "nginx.conf.template").read_text("utf-8")
+    own = (stack.FOLDER / "nginx.conf").read_text("utf-8")
+    start, end = edge.index('    map "$server_protocol'), edge.index("    # Only these routes")
+    assert edge[start:end] in own
+    for line in ("proxy_set_header Connection $connection_to_gateway;", "proxy_set_header Upgrade $upgrade;"):
+        assert line in edge
+        assert line in own
+
+
 def test_nginx_takes_the_edges_configuration(tmp_path: Path) -> None:
     require("nginx")
     text = (stack.FOLDER / "nginx.conf").read_text("utf-8")

@@ -32,6 +32,7 @@ class EnvoyEdge:
         gateway_ports: Sequence[int],
         *,
         requests_per_address: int = MANY,
+        memory_bytes: int = 1 << 30,
         instead: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = private_folder(folder)
@@ -52,6 +53,7 @@ class EnvoyEdge:
                 tls=tls,
                 balancers=0,
                 requests_per_address=requests_per_address,
+                memory_bytes=memory_bytes,
                 gateways=", ".join(endpoint.format(each) for each in gateway_ports),
             )
         )

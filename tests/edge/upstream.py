@@ -32,17 +32,34 @@ def ok(seen: Seen, line: socket.socket) -> None:
     line.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
 
 
+def knows_key(seen: Seen, line: socket.socket) -> None:
+    """The usual answer about a key."""
+    good = "Bearer good" in seen.values("authorization")
+    says("200 OK" if good else "401 Unauthorized", "{}")(seen, line)
+
+
+def says(status: str, body: str, *headers: str) -> Answer:
+    """Always the same answer."""
+
+    def answer(seen: Seen, line: socket.socket) -> None:
+        lines = [f"HTTP/1.1 {status}", "content-type: application/json", f"content-length: {len(body)}", *headers]
+        line.sendall("\r\n".join([*lines, "", body]).encode())
+
+    return answer
+
+
 def closes(seen: Seen, line: socket.socket) -> None:
     """A gateway that dies over a request that it has read."""
     line.shutdown(socket.SHUT_RDWR)
 
 
 class Upstream:
-    """Listens from ``with`` on; ``answer`` decides what a request gets. Whether a key is good it knows by itself."""
+    """Listens from ``with`` on; ``answer`` is for requests, ``about_key`` for questions about a key."""
 
     def __init__(self, answer: Answer = ok, *, on_head: Callable[[], None] = lambda: None) -> None:
         """``on_head`` is called when a request that has a body has begun."""
         self.answer, self._on_head = answer, on_head
+        self.about_key: Answer = knows_key
         self.port = free_port()
         self.seen: list[Seen] = []
         self.problems: list[str] = []
@@ -71,6 +88,7 @@ class Upstream:
         return [each for each in self.seen if each.path != "/v1/auth"]
 
     def forget(self) -> None:
+        self.about_key = knows_key
         self.seen.clear()
         self.problems.clear()
 
@@ -101,7 +119,7 @@ class Upstream:
                 head, _, buffer = buffer.partition(b"\r\n\r\n")
                 seen, buffer = self._read(head, buffer, line)
                 self.seen.append(seen)
-                (_about_key if seen.path == "/v1/auth" else self.answer)(seen, line)
+                (self.about_key if seen.path == "/v1/auth" else self.answer)(seen, line)
         except OSError:
             return
         finally:
@@ -155,12 +173,6 @@ class _Reader:
         if not (data := self._line.recv(65536)):
             raise ConnectionError("the request broke off")
         self.rest += data
-
-
-def _about_key(seen: Seen, line: socket.socket) -> None:
-    good = "Bearer good" in seen.values("authorization")
-    status = b"200 OK" if good else b"401 Unauthorized"
-    line.sendall(b"HTTP/1.1 " + status + b"\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
 
 
 def _end(line: socket.socket) -> None:
