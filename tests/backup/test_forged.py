@@ -255,7 +255,24 @@ def test_what_is_not_forged_is_restored(forgery: Forgery, tmp_path: Path) -> Non
 def test_only_our_errors_come_of_any_manifest(original: Forgery, tmp_path: Path) -> None:
     """Values at any place of the manifest are replaced by others, and the digests are right."""
     draw = random.Random(11)
-    values = [None, -1, 0, 1e300, 2**63, 10**30, "", "\x1b[2J", "é", "x" * 300, [], {}, [[]], True, "../..", "0001"]
+    values: list[Any] = [
+        None,
+        -1,
+        0,
+        1e300,
+        2**63,
+        10**30,
+        "",
+        "\x1b[2J",
+        "é",
+        "x" * 300,
+        [],
+        {},
+        [[]],
+        True,
+        "../..",
+        "0001",
+    ]
     for _ in range(int(share(60))):
         forged = copy.deepcopy(original)
         for _ in range(draw.randint(1, 3)):

@@ -78,6 +78,13 @@ def replaced(
         yield Replaced(settled=settled, num_kept=kept.num, lost=tuple(kept.unread))
 
 
+def rehearse(connection: Connection, archive: Archive, manifest: Manifest, clock: Clock) -> None:
+    """Does to a scratch store what ``replaced`` does to a real one, and compares the rows."""
+    load(connection, archive, manifest, compare=True)
+    with as_of_a_store():
+        settle(connection, now=clock.now(), known=lambda _ids: ())
+
+
 @contextmanager
 def _in_database(address: ServiceAddress, options: RestoreOptions) -> Iterator[tuple[Connection, _Old]]:
     with transaction(address) as connection:
