@@ -61,7 +61,8 @@ def test_a_version_of_an_earlier_release_with_such_a_setting_is_not_loaded() -> 
 def test_every_engine_setting_is_a_versions_or_is_left_out_on_purpose() -> None:
     known = {each.name for each in fields(EngineConfig)}
     ranks = {"rendezvous", "local_ranks", "hosts", "join_timeout_s", "rank_timeout_s"}
-    of_the_machine = {*ranks, "share_cores", "core_weight", "policy", "echo_script"}
+    shelf = {"kv_host_bytes", "kv_folder", "kv_folder_bytes", "kv_folder_max_age_s"}
+    of_the_machine = {*ranks, *shelf, "share_cores", "core_weight", "policy", "echo_script"}
     assert known == {*MORE, "kind", "dtype", "max_model_len"} | of_the_machine
 
 

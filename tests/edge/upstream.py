@@ -23,6 +23,11 @@ class Seen:
     body: bytes
     head: bytes = field(repr=False)
 
+    @property
+    def is_about_key(self) -> bool:
+        """Whether it runs nothing: no route takes PUT, by which nginx asks for the words of a refusal."""
+        return self.path == "/v1/auth" or self.method == "PUT"
+
     def values(self, name: str) -> list[str]:
         return [value for each, value in self.headers if each == name]
 
@@ -85,7 +90,7 @@ class Upstream:
     @property
     def asked(self) -> list[Seen]:
         """Requests without those about a key."""
-        return [each for each in self.seen if each.path != "/v1/auth"]
+        return [each for each in self.seen if not each.is_about_key]
 
     def forget(self) -> None:
         self.about_key = knows_key
@@ -119,7 +124,7 @@ class Upstream:
                 head, _, buffer = buffer.partition(b"\r\n\r\n")
                 seen, buffer = self._read(head, buffer, line)
                 self.seen.append(seen)
-                (self.about_key if seen.path == "/v1/auth" else self.answer)(seen, line)
+                (self.about_key if seen.is_about_key else self.answer)(seen, line)
         except OSError:
             return
         finally:
