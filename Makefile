@@ -45,7 +45,7 @@ serve: $(STAMP) ## Serve the default model on http://127.0.0.1:8000
 	@exec $(BIN)/axon serve $(SERVE_ARGS)
 
 # The types take a core for more than a minute: beside the tests, which also wait.
-test: check-rules install-services install-edge ## Check, and run all tests, shuffled; where every server is installed, none may skip
+test: check-rules install-services install-edge ## Check, and run the tests, shuffled; where every server is installed, none may skip for want of one
 	@$(MAKE) --no-print-directory -j 2 check-types run-tests
 
 .PHONY: run-tests

@@ -4,8 +4,9 @@ python -m tests.deploy                      all checks; what is skipped is said 
 python -m tests.deploy chart edge           those whose names have one of these words
 
 A check is a test file here, or one of those for the edge and for rules and routes of alerts, ``test_NAME.py``, whose
-first sentence is its description: the same tests run in ``make test``. Tests with the mark ``long`` are left to
-``make test-long``.
+first sentence is its description. ``make test`` runs the same tests, but for the slow ones of Terraform and checkov,
+which run here and in ``make test-long``. Tests with the mark ``long`` are left to ``make test-long``, and the whole
+rehearsal to ``make rehearsal``.
 """
 
 import ast

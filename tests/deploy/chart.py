@@ -31,6 +31,8 @@ AWS_KEDA = "aws-keda"
 """The same with what docs/deploy/aws.md says for KEDA."""
 KEPT_AND_COPIED = "kept-and-copied"
 """The set ha with backups that go to a bucket too."""
+WITHOUT_EDGE = "without-edge"
+"""The set minimal where clients of one namespace come to the gateways themselves."""
 RELEASE, NAMESPACE, KUBERNETES = "axon", "serving", "1.34.0"
 _OF_TERRAFORM = REPOSITORY / "deploy" / "terraform" / "aws" / "environments" / "prod" / "tests" / "helm-values.yaml"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -38,6 +40,8 @@ _SOURCE = re.compile(r"^# Source: all/charts/([a-z0-9.-]+)/", re.MULTILINE)
 WATCHED = ("ha", "eks-gpu")
 """The sets that are rendered with dashboards, over which Helm takes seconds."""
 _UNWATCHED: "Values" = {"monitoring": {"dashboards": {"enabled": False}}}
+_CLIENTS = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "apps"}}}
+_NO_EDGE: "Values" = {"edge": {"enabled": False}, "networkPolicy": {"clients": [_CLIENTS]}}
 _ASIDE = "\n==> aside\n"
 _SECTION = re.compile(r"^==> Linting .*/([a-z0-9.-]+)$", re.MULTILINE)
 
@@ -63,7 +67,13 @@ class Workload:
         return dict(self.template["metadata"]["labels"])
 
     @property
+    def containers(self) -> list[Object]:
+        """All of them, those that run before the pod's own with them."""
+        return [each for kind in ("initContainers", "containers") for each in self.spec.get(kind) or []]
+
+    @property
     def container(self) -> Object:
+        """The one that does the pod's work."""
         (only,) = self.spec["containers"]
         return dict(only)
 
@@ -97,6 +107,7 @@ def value_sets() -> dict[str, Values]:
         KEPT_AND_COPIED: merged(
             CHART / "ci" / "ha.yaml", changes={"backup": {"url": "s3://example-axon-backups/axon"}}
         ),
+        WITHOUT_EDGE: merged(CHART / "ci" / "minimal.yaml", changes=_NO_EDGE),
         AWS: merged(_OF_TERRAFORM),
         AWS_KEDA: merged(_OF_TERRAFORM, changes=in_page(REPOSITORY / "docs" / "deploy" / "aws.md", "workerDefaults:")),
         "kustomize": merged(REPOSITORY / "deploy" / "kustomize" / "values.yaml"),

@@ -80,7 +80,7 @@ ELSEWHERE = {
     "backup.enabled": "test_chart_backup.py",
     "monitoring.dashboards.enabled": "test_chart_settings.py",
     "monitoring.dashboards.labels.grafana_dashboard": "test_chart_settings.py",
-    "podSecurityContext.runAsNonRoot": "test_workloads.py",
+    "podSecurityContext.runAsNonRoot": "test_chart_rights.py",
 }
 """Values whose effect another test looks at."""
 

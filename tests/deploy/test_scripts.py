@@ -1,4 +1,4 @@
-"""Every shell script of the repository is clean by shellcheck."""
+"""Every shell script of the repository, and the one of the chart's backup, is clean by shellcheck."""
 
 import subprocess
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.deploy import tools
-from tests.deploy.chart import told_once
+from tests.deploy.chart import AWS, KEPT_AND_COPIED, told_once
+from tests.deploy.test_chart_backup import backup_of
 
 ROOT = Path(__file__).resolve().parents[2]
 _SHELLS = (b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env sh", b"#!/usr/bin/env bash")
@@ -50,3 +51,12 @@ def test_shellcheck_would_find_something(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\nrm -r $1\n")
     assert "SC2086" in _complaints([script])
+
+
+def test_shellcheck_finds_nothing_in_the_backups_of_the_chart(tmp_path: Path) -> None:
+    found = []
+    for values in ("ha", KEPT_AND_COPIED, AWS):
+        (text,) = backup_of(values).container["args"]
+        found.append(tmp_path / values)
+        found[-1].write_text(f"#!/bin/sh\nset -eu\n{text}\n")
+    assert _complaints(found) == ""

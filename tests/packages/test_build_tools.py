@@ -1,6 +1,8 @@
 """What builds wheels is pinned with hashes, and is what the source archive asks for. Installs nothing."""
 
+import platform
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -51,3 +53,23 @@ def test_another_package_than_that_of_the_lock_is_refused(tmp_path: Path) -> Non
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode != 0
     assert "HASHES" in ran.stderr or "hash" in ran.stderr
+
+
+def test_without_a_cross_compiler_the_other_machines_wheel_is_left_out_with_a_sentence(tmp_path: Path) -> None:
+    for name in ("bash", "dirname", "uname"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    command = [str(tmp_path / "bash"), str(REPOSITORY / "scripts" / "build-wheels"), "--list"]
+    environ = {"PATH": str(tmp_path)}
+    listed = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    other = "x86_64" if platform.machine() == "aarch64" else "aarch64"
+    assert other not in listed.stdout.split()
+    assert {"sdist", "any"} <= set(listed.stdout.split())
+    package = f"g++-{other.replace('_', '-')}-linux-gnu"
+    assert f"The wheel for {other} is left out: install Debian's {package} to build it too.\n" in listed.stderr
+    compiler = tmp_path / f"{other}-linux-gnu-g++"
+    compiler.symlink_to(str(shutil.which("uname")))
+    again = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    assert other in again.stdout.split()
+    compiler.unlink()
+    named = subprocess.run([*command, other], env=environ, capture_output=True, text=True, timeout=60, check=True)
+    assert (named.stdout, named.stderr) == (f"{other}\n", ""), "one that is named is never left out"

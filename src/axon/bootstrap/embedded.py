@@ -12,7 +12,7 @@ from axon.bootstrap.gateway import Answering, open_gateway
 from axon.bootstrap.grpc import grpc_reserved
 from axon.bootstrap.measuring import open_measured
 from axon.bootstrap.model import OnProgress
-from axon.bootstrap.preflight import require_device
+from axon.bootstrap.preflight import require_device, require_engine
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.profiles import profiled
@@ -29,6 +29,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
     """Runs until a signal stops it; returns the exit code."""
     config = settings.gateway
     require_pool(settings)
+    require_engine(each.engine for each in settings.each_model())
     require_device(settings.engine)
     if (num := num_processes(config, usable_cores())) > 1:
         from axon.bootstrap.fronts.hub import serve_with_fronts

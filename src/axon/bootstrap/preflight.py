@@ -1,7 +1,9 @@
-"""Checks of this machine before anything slow is done: is there a GPU, and space on the disk. Changes nothing."""
+"""Checks before anything slow is done: is the engine installed, is there a GPU, and space. Changes nothing."""
 
 import ctypes
 import shutil
+from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from axon.engine.config import EngineConfig
@@ -9,6 +11,17 @@ from axon.errors import Misconfigured
 
 _MARGIN_BYTES = 16 << 20
 """Space for what is written beside the weights: the tokenizer, the template, the store's first pages."""
+
+
+_ENGINE = ("gguf", "numpy", "safetensors", "torch")
+"""What the extra ``engine`` installs."""
+
+
+def require_engine(configs: Iterable[EngineConfig]) -> None:
+    """Raises ``Misconfigured`` where one of these runs a model and a package that this takes is not installed; imports
+    none of them."""
+    if any(each.kind == "axon" for each in configs) and not all(find_spec(name) for name in _ENGINE):
+        raise Misconfigured("The engine is not installed: pip install 'axon-serving[engine]'.")
 
 
 def require_device(config: EngineConfig) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from axon.bootstrap.model import OnProgress, find_folder
+from axon.bootstrap.preflight import require_engine
 from axon.engine.ranks.address import parse
 from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
@@ -34,6 +35,7 @@ class Ranks:
     def prepare(cls, settings: Settings, rendezvous: str, count: int, on_progress: OnProgress) -> "Ranks":
         """Finds the model, converting it once if need be; raises ``Misconfigured``."""
         parse(rendezvous)
+        require_engine([settings.engine])
         return cls(find_folder(settings, on_progress), rendezvous, count)
 
     def run(self, stop: threading.Event) -> None:

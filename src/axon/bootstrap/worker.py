@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from axon.bootstrap.deployed import Following, open_following
 from axon.bootstrap.measuring import open_measured
 from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
-from axon.bootstrap.preflight import require_device
+from axon.bootstrap.preflight import require_device, require_engine
 from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, counted, started
 from axon.bootstrap.profiles import profiled
@@ -49,6 +49,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
     run any more begins again with another one."""
     require_shared(settings, "worker")
     require_pool(settings)
+    require_engine(each.engine for each in settings.each_model())
     require_device(settings.engine)
     before_s = 0.0
     async with AsyncExitStack() as stack:

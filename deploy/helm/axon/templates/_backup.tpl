@@ -14,7 +14,7 @@ axon backup verify "$file.unproved" || { rm -f "$file.unproved"; exit 1; }
 mv "$file.unproved" "$file"
 {{- if $role.claim }}
 keep={{ int $role.keep }}
-ls -1 /backups/{{ $any }} | sort -r | tail -n +$((keep + 1)) | while read -r old; do rm "$old"; done
+printf '%s\n' /backups/{{ $any }} | sort -r | tail -n +$((keep + 1)) | while read -r old; do rm "$old"; done
 {{- end }}
 {{- with $role.url }}
 axon backup upload "$file" {{ . | squote }}
