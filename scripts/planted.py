@@ -42,7 +42,7 @@ BREAKAGES = (
     ),
     Breakage(
         name="restored revocations",
-        old="apply_kept(connection, kept)\n        settled",
+        old="apply_kept(connection, kept)\n            settled",
         new="settled",
         test="test_what_was_revoked_and_erased_since_the_backup_stays_so",
     ),

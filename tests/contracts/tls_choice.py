@@ -91,6 +91,7 @@ CHOSEN: Mapping[str, frozenset[str]] = {
         {
             "TestConversations::test_a_change_does_not_bring_an_erased_one_back",
             "TestConversations::test_a_removed_item_is_hidden_and_its_words_are_gone",
+            "TestErasing::test_tombstones_are_found_by_their_time",
             "TestErasing::test_tombstones_leave_when_nothing_can_be_on_its_way",
             "TestIdling::test_a_session_that_nobody_goes_on_with_is_forgotten_as_one",
             "TestIdling::test_conversations_idle_by_their_last_use_or_turn",

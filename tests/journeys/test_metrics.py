@@ -41,6 +41,15 @@ ELSEWHERE: Mapping[str, str] = {
     "axon_rollouts_ended_total": "tests/bootstrap/test_control_gauges.py: no rollout",
     "axon_dependency_errors_total": "tests/telemetry/test_measured.py: nothing fails",
     "axon_trace_spans_total": "tests/telemetry/traces: there is no collector",
+    **dict.fromkeys(
+        (
+            "axon_kv_shelf_bytes",
+            "axon_kv_shelf_moved_bytes_total",
+            "axon_kv_shelf_hits_total",
+            "axon_kv_shelf_damaged_total",
+        ),
+        "tests/journeys/test_kv_shelf.py: there is no shelf",
+    ),
     "axon_files": "tests/bootstrap/test_control_gauges.py: counted twice a minute",
 }
 """Metrics that one server with an echo engine has no sample of, and where they are tested."""

@@ -85,6 +85,7 @@ def test_the_process_prepares_after_an_idle_second_and_not_before() -> None:
 
     class Idle:
         has_work = False
+        rest_s = None
 
         def tend(self) -> bool:
             return False
