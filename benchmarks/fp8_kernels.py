@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +28,7 @@ if not torch.cuda.is_available():
 from axon.engine.cuda.products import Products  # noqa: E402
 from axon.engine.cuda.rows import FP8, Rows, quantise  # noqa: E402
 from axon.engine.cuda.tuning import FewRows  # noqa: E402
+from benchmarks.measures.kernel_time import time_us  # noqa: E402
 
 DEVICE = torch.device("cuda", 0)
 L2_BYTES = 50 << 20
@@ -75,24 +75,6 @@ GATED = {
 }
 ROUNDED = ("output", "down")
 MANY = (1, 8, 16, 32, 64, 128, 256, 2048, 16384)
-
-
-def time_us(compute: Callable[[], None], count: int) -> float:
-    """Median microseconds of one of the ``count`` products of a recorded run."""
-    compute()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        compute()
-    times = []
-    for _ in range(7):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        start.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e3 / count)
-    return round(float(median(times[2:])), 2)
 
 
 class Bench:
@@ -212,7 +194,7 @@ def measure_kernels(bench: Bench) -> dict[str, float]:
         if compute is None:
             continue
         try:
-            times[name] = time_us(compute, len(bench.weights[name.split()[0]]))
+            times[name] = round(time_us(compute, len(bench.weights[name.split()[0]])), 2)
         except Exception as error:
             print(f"{name}: {type(error).__name__} {str(error)[:200]}", flush=True)
     for group in dict.fromkeys(name.split("(")[0] for name in times):
@@ -227,7 +209,9 @@ def measure_cublas(bench: Bench) -> dict[str, list[float]]:
     for name in bench.shapes:
         for dtype in (FP8, torch.bfloat16):
             copies = len(bench.weights[name])
-            figures[f"{name} {dtype}"] = times = [time_us(bench.many(name, count, dtype), copies) for count in MANY]
+            figures[f"{name} {dtype}"] = times = [
+                round(time_us(bench.many(name, count, dtype), copies), 2) for count in MANY
+            ]
             print(f"  {name} {dtype}: {times}", flush=True)
     return figures
 

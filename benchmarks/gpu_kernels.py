@@ -12,9 +12,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +31,7 @@ from axon.engine.cuda.rows import Parts  # noqa: E402
 from axon.engine.cuda.tuning import ChunkShape, DecodeShape  # noqa: E402
 from axon.engine.load.architecture import Architecture, Rope  # noqa: E402
 from benchmarks.engine_gpu import SHAPES, RandomWeights  # noqa: E402
+from benchmarks.measures.kernel_time import time_us  # noqa: E402
 
 LAYERS = 8
 BLOCK_SIZE = 64
@@ -84,24 +83,6 @@ def make_kv(model: CudaLlama, count: int) -> KVBlocks:
     kv.tensor.normal_()
     kv.tables[:count] = torch.randperm(count * width, device=DEVICE).view(count, width).to(torch.int32)
     return kv
-
-
-def time_us(compute: Callable[[], None]) -> float:
-    """Median microseconds of a recorded run."""
-    compute()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        compute()
-    times = []
-    for _ in range(9):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        start.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e3)
-    return float(median(times[2:]))
 
 
 def time_decodes(model: CudaLlama, kv: KVBlocks, shape: DecodeShape, lengths: list[int]) -> float:

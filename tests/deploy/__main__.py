@@ -51,7 +51,6 @@ class Reporter:
         self._checks = {key_of(each.path): each for each in checks}
         self._last: Check | None = None
         self.problems: list[str] = []
-        self._began = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         check = self._checks[key_of(Path(report.nodeid.partition("::")[0]))]

@@ -11,8 +11,9 @@ from axon.runtime.clock import Clock
 
 _EVERY_S = 60.0
 _BATCH = 500
-_TOMBSTONES_S = 30 * 24 * 3600.0
-"""Seconds that a tombstone is kept: longer than any record can be on its way to the store."""
+TOMBSTONES_S = 30 * 24 * 3600.0
+"""Seconds that a tombstone is kept: longer than any record can be on its way to the store, and
+than an engine keeps copies of KV blocks (``kv_folder_max_age_s``)."""
 
 _logger = structlog.get_logger("axon.control")
 
@@ -54,4 +55,4 @@ class Retention:
         while idle := await self._conversations.idle(before=idle_before, limit=_BATCH):
             await self._conversations.erase(idle)
             self._on_evicted(len(idle))
-        await self._tombstones.purge(before=self._clock.now() - _TOMBSTONES_S)
+        await self._tombstones.purge(before=self._clock.now() - TOMBSTONES_S)

@@ -5,6 +5,9 @@ from typing import Literal
 
 from axon.errors import Misconfigured
 
+MOST_COPY_AGE_S = 29 * 86400.0
+"""Copies of blocks are never kept for longer: an engine that was away learns what was erased for 30 days."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
@@ -62,7 +65,8 @@ class EngineConfig:
     """The most bytes of ``kv_folder`` that an engine fills; the blocks used least recently go first. Those of engines
     that no longer run may take as many again, all together."""
     kv_folder_max_age_s: float = 86400.0
-    """Seconds after which a copy of a KV block is erased from memory and folder, used or not; 0 sets no limit."""
+    """Seconds after which a copy of a KV block is erased from memory and folder, used or not. 0 takes the most, 29
+    days: what was erased is remembered for 30, so that no copy outlives its erasure."""
     gpu_memory_fraction: float = 0.9
     """Fraction of a GPU's memory that weights, blocks and the largest step may fill together."""
     tensor_parallel: int = 1

@@ -129,7 +129,7 @@ class EchoRunner:
         return [self._drawn(span, draw) for span in batch.spans for draw in span.draws]
 
     def open_mover(self, num_slots: int) -> "EchoMover":
-        """So many slots for blocks, and what copies them."""
+        """Makes slots for so many blocks; returns what copies them."""
         return EchoMover(memoryview(self._memory), self._block_size, num_slots)
 
     def _drawn(self, span: Span, draw: Draw) -> Drawn:

@@ -8,7 +8,7 @@ from pathlib import Path
 from axon.errors import Misconfigured
 
 _MOST_BYTES = 16 << 10
-"""Of a URL; nothing longer is read."""
+"""The longest URL that is read."""
 _SERVICES = {"queue": "the queue", "live": "the live service", "store": "the store"}
 """By setting: what its service is called in a sentence."""
 

@@ -45,8 +45,7 @@ class Erasure:
         """Erases one turn; a running one is cancelled first."""
         session = turn.job.session
         blocks = blocks_mark(turn.id, session or turn.id)
-        await self._bury(turn_mark(turn.id), session)
-        await self._tombstones.put([blocks], at=self._clock.now())
+        await self._bury(turn_mark(turn.id), session, blocks)
         await self._silence(turn.id, turn.state)
         await self._lookup.behind_barrier()  # records from before the tombstone are in the store then
         await self._turns.erase_turn(turn.id)
@@ -68,8 +67,9 @@ class Erasure:
         await self._tell_workers(session_mark(session))
         self._on_erased()
 
-    async def _bury(self, mark: str, session: str) -> None:
-        await self._tombstones.put([mark], at=self._clock.now())
+    async def _bury(self, mark: str, session: str, *more: str) -> None:
+        """Puts the tombstones, of which the first also hides the text from now on."""
+        await self._tombstones.put([mark, *more], at=self._clock.now())
         await self._live.cache.put(erased_key(mark), b"", ttl_s=self._mark_s)
         await self._histories.drop_with_branches(session)
 

@@ -40,7 +40,7 @@ class Kept:
     removed: Sequence[Any] = ()
     tombstones: Sequence[Any] = ()
     unread: Sequence[str] = ()
-    """Of ``KINDS`` those that could not be read."""
+    """The values of ``KINDS`` that could not be read."""
     reason: str = ""
     """Why they could not."""
 

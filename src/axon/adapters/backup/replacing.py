@@ -49,7 +49,7 @@ class Replaced:
     num_kept: int
     """Revocations, suspensions, removals and erasures that were carried over from the store that was replaced."""
     lost: tuple[str, ...] = ()
-    """Of these, what could not be read there."""
+    """The kinds of these that could not be read there."""
 
 
 @contextmanager

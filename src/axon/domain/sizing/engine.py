@@ -41,7 +41,7 @@ class EngineCost:
     """Bytes for KV blocks, on all ranks together; infinite on a CPU, where host memory is sized by the need."""
     kv_token_bytes: float
     certainty: Certainty
-    """Of the costs, for contexts that are not longer than ``longest_context``."""
+    """How far the costs can be trusted, for contexts up to ``longest_context``."""
     longest_context: float
     """Tokens up to which the costs hold. On a CPU longer contexts were not measured, and add nothing here."""
     sources: tuple[Figure, ...]

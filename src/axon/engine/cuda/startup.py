@@ -107,7 +107,7 @@ def _rehearse(config: EngineConfig, model: CudaLlama, max_model_len: int, max_ro
 
 
 def _largest_step(config: EngineConfig, max_model_len: int, max_rows: int) -> Batch:
-    """As many tokens as fit, all of them scored: what that needs beyond a plain step must fit too."""
+    """A step of as many tokens as fit, all of them scored: what that needs beyond a plain step must fit too."""
     draw = Draw(sampling=Sampling(max_tokens=1), seed=0, choice=0, position=0)
     score = replace(draw, sampling=Sampling(max_tokens=1, logprobs=1), given=0)
     spans: list[Span] = []

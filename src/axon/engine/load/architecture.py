@@ -115,7 +115,7 @@ _MOST = {
 }
 """Sizes in a config.json, and what none of them exceeds."""
 _DERIVED = ("num_key_value_heads", "head_dim")
-"""Of these, what follows from the others where it is null or 0."""
+"""Sizes that follow from the others where they are null or 0."""
 
 
 def read_architecture(model_dir: Path) -> Architecture:

@@ -43,7 +43,7 @@ class NativeRunner:
         return drawn
 
     def open_mover(self, num_slots: int) -> NativeMover:
-        """So many slots for blocks in memory beside the model's, and what copies them."""
+        """Makes slots for so many blocks in memory beside the model's; returns what copies them."""
         return NativeMover(self._model, num_slots)
 
     def _buffer(self, num_rows: int) -> Floats:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from axon.engine.config import EngineConfig
+from axon.engine.config import MOST_COPY_AGE_S, EngineConfig
 from axon.engine.runner import Mover
 from axon.engine.schedule.shelf import Shelf
 from axon.engine.shelf.folder import FolderFiles
@@ -55,7 +55,7 @@ def open_shelf(
         block_bytes=block_bytes,
         max_copies=max(_STEP_BYTES // counted_bytes, config.max_batch_tokens // config.block_size, 1),
         files=files,
-        max_age_s=config.kv_folder_max_age_s,
+        max_age_s=_max_age_s(config),
     )
     return shelf, mover
 
@@ -72,6 +72,10 @@ def open_slots(config: EngineConfig, *, block_bytes: int, open_mover: Callable[[
     return open_mover(num_slots)
 
 
+def _max_age_s(config: EngineConfig) -> float:
+    return min(config.kv_folder_max_age_s or MOST_COPY_AGE_S, MOST_COPY_AGE_S)
+
+
 def _open_files(
     config: EngineConfig, block_bytes: int, num_places: int, identity: str, memory: memoryview
 ) -> FolderFiles:
@@ -79,7 +83,7 @@ def _open_files(
     folder = Path(config.kv_folder).expanduser()
     try:
         home = take_home(folder, fingerprint.hex()[:16])
-        sweep(folder, max_bytes=config.kv_folder_bytes, max_age_s=config.kv_folder_max_age_s)
+        sweep(folder, max_bytes=config.kv_folder_bytes, max_age_s=_max_age_s(config))
         slab = Slab(home.path, fingerprint=fingerprint, block_bytes=block_bytes, num_places=num_places)
     except OSError as error:
         raise Misconfigured(f"engine.kv_folder = {config.kv_folder} cannot be used: {error}") from error
