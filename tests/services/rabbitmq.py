@@ -22,6 +22,11 @@ disk_free_limit.absolute = 50MB
 vm_memory_high_watermark.absolute = 512MB
 log.console = true
 """
+_ERL_ARGUMENTS = (
+    "+S 1:1 +sbwt none -kernel inet_dist_use_interface {127,0,0,1} "
+    "-rabbit dead_letter_worker_publisher_confirm_timeout 10000"
+)
+"""A job that is moved while its lane's leader dies is moved again after 10 s, as the chart and decision 9 advise."""
 _TLS_CONFIG = """\
 listeners.ssl.1 = 127.0.0.1:{port}
 ssl_options.cacertfile = {ca}
@@ -140,7 +145,7 @@ class RabbitServer:
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
             "RABBITMQ_PID_FILE": str(self.folder / "pid"),
             "RABBITMQ_GENERATED_CONFIG_DIR": str(self.folder / "gen"),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ("+S 1:1 +sbwt none -kernel inet_dist_use_interface {127,0,0,1}"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": _ERL_ARGUMENTS,
         }
         return {**os.environ, **own} if whole else own
 
