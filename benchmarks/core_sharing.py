@@ -18,8 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,14 +61,14 @@ class Asking:
         self._number += 1
         return (await run_kind(self._embeddings, kind, self._number, share))["p50_ms"]
 
-    async def flood(self, num_words: int) -> None:
-        """Asks for vectors without end, many requests at once, until cancelled."""
+    async def flood(self, num_words: int, stop: asyncio.Event) -> None:
+        """Asks for vectors, many requests at once, until it is told to stop."""
 
         async def loop() -> None:
             connection = Connection(self._embeddings)
             await connection.open()
             try:
-                while True:
+                while not stop.is_set():
                     await connection.ask([self._prompt(num_words)])
             finally:
                 await connection.aclose()
@@ -76,9 +77,10 @@ class Asking:
             for _ in range(FLOOD_REQUESTS):
                 tasks.create_task(loop())
 
-    async def chats(self, streams: int) -> None:
-        """Streams without end, until cancelled."""
-        while True:
+    async def chats(self, streams: int, stop: asyncio.Event) -> None:
+        """Streams one answer after the other until it is told to stop, and the last ones to their ends: a stream whose
+        reader has gone would run on for a while, beside what is measured next."""
+        while not stop.is_set():
             prompts = [self._prompt(_CHAT_WORDS) for _ in range(streams)]
             await run_load(self._chat, prompts, num_streams=streams, num_tokens=4 * NUM_TOKENS)
 
@@ -87,19 +89,18 @@ class Asking:
         return make_prompt(f"sharing/{self._number}", num_words)
 
 
-async def beside(load: Awaitable[None], measure: Callable[[], Awaitable[float]]) -> float:
-    """What is measured while the load runs."""
-    task = asyncio.ensure_future(load)
+async def beside(load: Callable[[asyncio.Event], Awaitable[None]], measure: Callable[[], Awaitable[float]]) -> float:
+    """What is measured while the load runs; returns when the load has ended too."""
+    stop = asyncio.Event()
+    task = asyncio.ensure_future(load(stop))
     try:
         await asyncio.sleep(0.5)
         found = await measure()
-        if task.done():
-            task.result()
-        return found
+        stop.set()
+        await task
     finally:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+    return found
 
 
 async def one_round(asking: Asking) -> Figures:
@@ -107,11 +108,11 @@ async def one_round(asking: Asking) -> Figures:
     short, long = (next(kind for kind in KINDS if kind.name == name) for name in ("one short", "one long"))
     found: Figures = {"chat alone: ms between tokens": await asking.tpot_ms()}
     for words, name in ((SHORT_WORDS, "short"), (LONG_WORDS, "long")):
-        found[f"chat beside a flood, {name}"] = await beside(asking.flood(words), asking.tpot_ms)
+        found[f"chat beside a flood, {name}"] = await beside(partial(asking.flood, words), asking.tpot_ms)
     for kind in (short, long):
         found[f"{kind.name} input alone: p50 ms"] = await asking.p50_ms(kind)
         for streams in (1, 4):
-            measured = await beside(asking.chats(streams), lambda kind=kind: asking.p50_ms(kind))  # type: ignore[misc]
+            measured = await beside(partial(asking.chats, streams), partial(asking.p50_ms, kind))
             found[f"{kind.name} input beside {streams} chats"] = measured
     return found
 

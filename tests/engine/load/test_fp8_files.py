@@ -120,7 +120,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     "no groups": (configured(quant_method="compressed-tensors"), "names no config_groups"),
     "e5m2": (configured(quant_method="fp8", fmt="e5m2"), "numbers are e5m2"),
     "DeepSeek with other blocks": (configured(quant_method="fp8", weight_block_size=[1, 32]), r"blocks are \[1, 32\]"),
-    "another method": (configured(quant_method="gptq"), "'gptq' is not read"),
+    "another method": (configured(quant_method="bitnet"), "'bitnet' is not read"),
 }
 
 

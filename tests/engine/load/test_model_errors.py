@@ -93,7 +93,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "config no JSON": (lambda folder: (folder / "config.json").write_text("{"), "config.json cannot be read"),
     "another architecture": (configure(model_type="mamba"), "'mamba' are not supported yet; llama, mistral, qwen2"),
     "other biases": (configure(attention_bias=True), "attention_bias"),
-    "quantised by config": (configure(quantization_config={"quant_method": "awq"}), "'awq'"),
+    "quantised by config": (configure(quantization_config={"quant_method": "bitnet"}), "'bitnet'"),
     "quantised by tensor": (quantise, "up_proj.* is quantised .I8"),
     "another shape": (configure(hidden_size=64), r"is \[272, 48\]; config.json makes it \[272, 64\]"),
     "a missing shard": (lose_a_shard, "not complete: model-00002-of-00002.safetensors is missing"),

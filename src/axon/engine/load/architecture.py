@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from axon.engine.load.fp8_layout import check_quantisation
+from axon.engine.load.quantisation import check_quantisation, is_fp8
 from axon.errors import Misconfigured
 
 SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
@@ -141,7 +141,7 @@ def read_architecture(model_dir: Path) -> Architecture:
             eos_ids=_read_eos_ids(config, _read_json(model_dir / "generation_config.json") or {}),
             qkv_bias=config["model_type"] == "qwen2",
             qk_norm=config["model_type"] == "qwen3",
-            is_fp8=bool(config.get("quantization_config")),
+            is_fp8=is_fp8(config.get("quantization_config")),
         )
     except KeyError as error:
         raise Misconfigured(f"{model_dir}/config.json does not say {error}") from error

@@ -17,7 +17,7 @@ BLOCK = 128
 """Outputs and inputs of a block."""
 
 
-def check_quantisation(quantisation: Mapping[str, Any]) -> None:
+def check_fp8(quantisation: Mapping[str, Any]) -> None:
     """Raises ``Misconfigured`` unless this ``quantization_config`` of a config.json is one of the layouts."""
     method = quantisation.get("quant_method")
     if method == "compressed-tensors":
@@ -29,7 +29,7 @@ def check_quantisation(quantisation: Mapping[str, Any]) -> None:
     if problem:
         raise Misconfigured(
             f"a folder quantised so is not supported: {problem}. Give the model in bfloat16, in fp8 (e4m3, "
-            f"compressed-tensors or blocks of {BLOCK} x {BLOCK}), or as a GGUF file"
+            f"compressed-tensors or blocks of {BLOCK} x {BLOCK}), in four bits (AWQ or GPTQ), or as a GGUF file"
         )
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.four_bit_layout import NUMBERS, OPTIONAL, FourBits, part_of
 from axon.engine.load.fp8_layout import FP8_NAME, SCALE_SUFFIXES, scales_shape_problem
+from axon.engine.load.quantisation import four_bits_of
 from axon.errors import Misconfigured
 
 INDEX = "model.safetensors.index.json"
@@ -48,6 +50,9 @@ def check_shapes(model_dir: Path, shapes: Mapping[str, tuple[int, ...]]) -> None
     tensors = find_tensors(model_dir)
     for name, shape in shapes.items():
         tensor = tensors.get(name)
+        if tensor is None and part_of(name, "qweight") in tensors:
+            _check_four_bits(name, shape, tensors, four_bits_of(model_dir))
+            continue
         if tensor is None:
             raise Misconfigured(f"{model_dir} has no tensor {name!r}")
         if tensor.dtype == FP8_NAME:
@@ -76,6 +81,28 @@ def _check_scales(name: str, tensor: TensorInfo, tensors: Mapping[str, TensorInf
         raise Misconfigured(f"{scales!r} in {tensors[scales].path} is {tensors[scales].dtype}, not a float")
     if problem := scales_shape_problem(tensor.shape, tensors[scales].shape):
         raise Misconfigured(f"{name!r} in {tensor.path}: {problem}")
+
+
+def _check_four_bits(
+    name: str, shape: tuple[int, ...], tensors: Mapping[str, TensorInfo], layout: FourBits | None
+) -> None:
+    if layout is None:
+        raise Misconfigured(f"{name!r} is packed, and the config.json beside it does not say how: quantization_config")
+    if any(size % NUMBERS for size in shape):
+        raise Misconfigured(f"{name!r} cannot be packed: its sizes {list(shape)} are no multiples of {NUMBERS}")
+    for part, expected in layout.part_shapes(shape).items():
+        tensor = tensors.get(part_of(name, part))
+        if tensor is None and part in OPTIONAL:
+            continue
+        if tensor is None:
+            raise Misconfigured(f"{name!r} is packed into four bits, and {part_of(name, part)!r} is missing")
+        if (part == "scales") != (tensor.dtype in _FLOATS) or (part != "scales" and tensor.dtype != "I32"):
+            raise Misconfigured(f"{part_of(name, part)!r} in {tensor.path} cannot be {tensor.dtype}")
+        if tensor.shape != expected:
+            raise Misconfigured(
+                f"{part_of(name, part)!r} in {tensor.path} is {list(tensor.shape)}; {layout.method} with groups of "
+                f"{layout.group_size or 'all inputs'} makes it {list(expected)}"
+            )
 
 
 def _indexed(index: Path) -> list[str]:

@@ -1,0 +1,86 @@
+"""Checkpoints in four bits as AutoAWQ and GPTQ write them, packed here number by number."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+GROUP = 32
+AWQ_OUTPUTS = (0, 2, 4, 6, 1, 3, 5, 7)
+"""Which of eight outputs AWQ puts into each four bits of an int32, from the lowest up."""
+IN_ORDER = tuple(range(8))
+
+
+def gptq(**changes: Any) -> dict[str, Any]:
+    """The quantization_config of a GPTQ checkpoint."""
+    return {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": False} | changes
+
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "awq": {"quant_method": "awq", "bits": 4, "group_size": GROUP, "zero_point": True, "version": "gemm"},
+    "gptq": gptq(),
+    "gptq in any order": gptq(desc_act=True),
+    "gptq of version 2": gptq(checkpoint_format="gptq_v2"),
+    "gptq of one group": gptq(group_size=-1),
+}
+
+
+def pack(rows: list[list[int]], order: tuple[int, ...]) -> torch.Tensor:
+    """Packs eight numbers of a row into each int32."""
+    packed = []
+    for row in rows:
+        words = []
+        for start in range(0, len(row), 8):
+            word = sum(row[start + which] << (4 * place) for place, which in enumerate(order))
+            words.append(word - (1 << 32) if word >= 1 << 31 else word)
+        packed.append(words)
+    return torch.tensor(packed, dtype=torch.int32)
+
+
+def packed(matrix: torch.Tensor, layout: str, seed: int) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """The parts of a matrix [output, input], and what they stand for."""
+    quantisation = LAYOUTS[layout]
+    outputs, inputs = matrix.shape
+    size = quantisation["group_size"] if quantisation["group_size"] > 0 else inputs
+    groups = torch.arange(inputs) // size
+    if quantisation.get("desc_act"):
+        groups = groups[torch.randperm(inputs, generator=torch.Generator().manual_seed(seed))]
+    num_groups = int(groups.max()) + 1
+    scales, zeros = torch.empty(num_groups, outputs, dtype=torch.float16), torch.empty(num_groups, outputs).int()
+    for group in range(num_groups):
+        part = matrix[:, groups == group]
+        low, high = part.amin(1).clamp(max=-1e-3), part.amax(1).clamp(min=1e-3)
+        scales[group] = ((high - low) / 15).half()
+        zeros[group] = (-low / scales[group].float()).round().clamp(1, 15).int()
+    numbers = (matrix.T / scales[groups].float() + zeros[groups]).round().clamp(0, 15).int()
+    meant = ((numbers - zeros[groups]).float() * scales[groups].float()).T
+    if quantisation["quant_method"] == "awq":
+        parts = {"qweight": pack(numbers.tolist(), AWQ_OUTPUTS), "qzeros": pack(zeros.tolist(), AWQ_OUTPUTS)}
+    else:
+        stored = zeros if quantisation.get("checkpoint_format") == "gptq_v2" else zeros - 1
+        parts = {
+            "qweight": pack(numbers.T.tolist(), IN_ORDER).T.contiguous(),
+            "qzeros": pack(stored.tolist(), IN_ORDER),
+            "g_idx": groups.int(),
+        }
+    return parts | {"scales": scales}, meant.contiguous()
+
+
+def publish(folder: Path, target: Path, layout: str) -> dict[str, torch.Tensor]:
+    """Writes the folder's model with its layers' matrices in four bits; returns what its tensors stand for."""
+    shutil.copytree(folder, target, dirs_exist_ok=True)
+    meant: dict[str, torch.Tensor] = {}
+    written: dict[str, torch.Tensor] = {}
+    for seed, (name, tensor) in enumerate(load_file(folder / "model.safetensors").items()):
+        if not name.endswith("_proj.weight"):
+            written[name] = meant[name] = tensor
+            continue
+        parts, meant[name] = packed(tensor.float(), layout, seed)
+        written |= {name.removesuffix("weight") + part: each for part, each in parts.items()}
+    save_file(written, target / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (target / "config.json").write_text(json.dumps(config | {"quantization_config": LAYOUTS[layout]}))
+    return meant
