@@ -9,6 +9,7 @@ from typing import Any
 
 from axon.engine.load.architecture import Architecture
 from axon.engine.load.fp8_layout import FP8_NAME, SCALE_SUFFIXES, scales_shape_problem
+from axon.engine.load.layout import file_shapes
 from axon.errors import Misconfigured
 
 INDEX = "model.safetensors.index.json"
@@ -40,7 +41,7 @@ def find_tensors(model_dir: Path) -> dict[str, TensorInfo]:
 
 def check_tensors(model_dir: Path, architecture: Architecture) -> None:
     """Raises Misconfigured unless the folder has every tensor the model needs, in its shape and not quantised."""
-    check_shapes(model_dir, architecture.tensor_shapes())
+    check_shapes(model_dir, file_shapes(architecture))
 
 
 def check_shapes(model_dir: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
