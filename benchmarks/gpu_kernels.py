@@ -29,7 +29,8 @@ from axon.engine.cuda.kv_memory import KVBlocks  # noqa: E402
 from axon.engine.cuda.model import CudaLlama  # noqa: E402
 from axon.engine.cuda.rows import Parts  # noqa: E402
 from axon.engine.cuda.tuning import ChunkShape, DecodeShape  # noqa: E402
-from axon.engine.load.architecture import Architecture, Rope  # noqa: E402
+from axon.engine.load.architecture import Architecture  # noqa: E402
+from axon.engine.load.rope import Rope  # noqa: E402
 from benchmarks.engine_gpu import SHAPES, RandomWeights  # noqa: E402
 from benchmarks.measures.kernel_time import time_us  # noqa: E402
 

@@ -28,7 +28,8 @@ from axon.engine.cuda.kv_memory import KVBlocks  # noqa: E402
 from axon.engine.cuda.layers import Source  # noqa: E402
 from axon.engine.cuda.model import CudaLlama  # noqa: E402
 from axon.engine.cuda.rows import FP8  # noqa: E402
-from axon.engine.load.architecture import Architecture, Rope, read_architecture  # noqa: E402
+from axon.engine.load.architecture import Architecture, read_architecture  # noqa: E402
+from axon.engine.load.rope import Rope  # noqa: E402
 from axon.engine.load.weights import Weights  # noqa: E402
 from benchmarks.engine_gpu import SHAPES, RandomWeights  # noqa: E402
 from benchmarks.measures.agreement import WINDOW_TOKENS, Logits, compare, digest_of, windows  # noqa: E402

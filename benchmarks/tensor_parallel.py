@@ -14,7 +14,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from axon.engine.load.architecture import Architecture, Rope  # noqa: E402
+from axon.engine.load.architecture import Architecture  # noqa: E402
+from axon.engine.load.rope import Rope  # noqa: E402
 from benchmarks.measures.forecast import EFA, NVLINK, Forecast, Wire, forecast, layer_bytes_per_token  # noqa: E402
 
 LLAMA_8B = Architecture(

@@ -71,3 +71,15 @@ def test_a_field_of_another_kind_is_refused(name: str, value: object, tmp_path: 
 )
 def test_what_is_no_object_is_refused(text: str, said: str, tmp_path: Path) -> None:
     assert said in _refusal(tmp_path, text)
+
+
+def test_of_a_mixture_of_experts_all_are_counted_and_those_of_a_token_are_the_active_ones(tmp_path: Path) -> None:
+    experts = {"model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2}
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    dense = shape_of(str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG | experts))
+    sparse = shape_of(str(tmp_path))
+    expert, router = 3 * 64 * 128, 8 * 64
+    assert dense.num_active_parameters == dense.num_parameters
+    assert sparse.num_parameters == dense.num_parameters + 2 * (7 * expert + router)
+    assert sparse.num_active_parameters == dense.num_parameters + 2 * (expert + router)

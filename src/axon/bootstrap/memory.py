@@ -1,6 +1,5 @@
 """Checks before loading that the models of one server fit into the machine's memory together. Loads nothing."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +38,7 @@ def need_of(name: str, model: Model, config: EngineConfig) -> Need:
         return Need(name=name, weights=weight_bytes(read_vector_model(model.folder), config.dtype), kv=0)
     config = for_device(config, "cpu")
     dtype = "int8" if config.dtype == "auto" else config.dtype
-    parameters = sum(math.prod(shape) for shape in read_architecture(model.folder).tensor_shapes().values())
+    parameters = read_architecture(model.folder).num_parameters()
     return Need(name=name, weights=int(parameters * _BYTES_PER_PARAMETER[dtype]), kv=config.kv_memory_bytes)
 
 

@@ -1,6 +1,5 @@
 """The shape of a model for sizing: one that is known by its name, or a folder's own. Loads no weights."""
 
-import math
 from pathlib import Path
 
 from axon.domain.sizing.shape import KNOWN, Shape
@@ -21,7 +20,8 @@ def shape_of(model: str) -> Shape:
     found = read_architecture(folder)
     return Shape(
         name=folder.absolute().name,
-        num_parameters=sum(math.prod(shape) for shape in found.tensor_shapes().values()),
+        num_parameters=found.num_parameters(),
+        num_idle_parameters=found.num_idle_parameters(),
         num_layers=found.num_layers,
         num_heads=found.num_heads,
         num_kv_heads=found.num_kv_heads,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from axon.engine.config import EngineConfig, num_blocks_in
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.family import FAMILIES
 from axon.engine.runner import Backend
 from axon.errors import Misconfigured
 from axon.runtime.cores import usable_cores
@@ -121,7 +122,10 @@ def has_fp8() -> bool:
 
 
 def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConfig:
-    """The config with its dtype chosen; raises ``Misconfigured`` for a dtype that several ranks cannot run."""
+    """The config with its dtype chosen; raises ``Misconfigured`` for a dtype that several ranks cannot run, and for a
+    model that the device does not compute."""
+    if config.device == "cuda":
+        _refuse_gpu_for(architecture)
     if "fp8" in (config.dtype, config.kv_dtype):
         _refuse_fp8_for(config, architecture)
     if config.device == "cuda":
@@ -145,6 +149,14 @@ def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConf
         )
         return replace(config, dtype="float32")
     return replace(config, dtype="int8")
+
+
+def _refuse_gpu_for(architecture: Architecture) -> None:
+    if not architecture.family.on_gpu:
+        raise Misconfigured(
+            f"{architecture.model_type} models run on a CPU alone so far: set engine.device = cpu, or choose a model "
+            f"of type {', '.join(name for name, family in FAMILIES.items() if family.on_gpu)}"
+        )
 
 
 def _own_dtype(config: EngineConfig, architecture: Architecture) -> Literal["bfloat16", "fp8"]:

@@ -11,6 +11,7 @@ import torch
 
 from axon.engine.config import EngineConfig, num_blocks_in
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.arranged import arranged
 from axon.engine.load.weights import Weights
 from axon.engine.parallel.group import Alone, Group
 from axon.engine.parallel.shards import Shards
@@ -42,7 +43,8 @@ def open_model(
     local = group.share.of(architecture)
     suffix = f"-tp{group.share.size}" if group.is_cut else ""
     with (open_weights or Weights)(model_dir, DTYPES[config.dtype]) as weights:
-        source: Any = Shards(weights, architecture, group.share) if group.is_cut else weights
+        named = arranged(weights, architecture)
+        source: Any = Shards(named, architecture, group.share) if group.is_cut else named
         if config.device == "cuda":
             from axon.engine.cuda.mover import CudaMover
             from axon.engine.cuda.startup import open_runner

@@ -62,3 +62,11 @@ def test_fp8_that_one_gpu_does_not_hold_is_refused() -> None:
     large = replace(KNOWN["llama-3-70b"], name="large", num_parameters=10**11)
     with pytest.raises(InvalidInput, match="large has 115 GB of weights in fp8"):
         gpu_cost(large, fp8=True)
+
+
+def test_experts_take_memory_and_a_token_is_computed_with_the_active_ones() -> None:
+    dense = KNOWN["smollm2-135m"]
+    sparse = replace(dense, num_parameters=4 * dense.num_parameters, num_idle_parameters=3 * dense.num_parameters)
+    assert cpu_cost(sparse).weight_bytes == 4 * cpu_cost(dense).weight_bytes
+    assert cpu_cost(sparse).sequence_s == cpu_cost(dense).sequence_s
+    assert cpu_cost(sparse).certainty is Certainty.COMPUTED

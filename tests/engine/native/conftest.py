@@ -8,6 +8,7 @@ import pytest
 from axon.engine.native import build, library
 from axon.engine.native.build import NotBuilt
 from tests.engine.builders import make_tiny_llama
+from tests.engine.checkpoints import make_checkpoint
 from tests.engine.native.builders import Tiny
 
 
@@ -52,7 +53,13 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-@pytest.fixture(params=["folder", "wide_folder", "shared_folder"])
+@pytest.fixture(scope="session")
+def experts_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twenty experts, of which each token has three, and a layer without any."""
+    return make_checkpoint(tmp_path_factory.mktemp("native") / "experts", "qwen3_moe", mlp_only_layers=[1])
+
+
+@pytest.fixture(params=["folder", "wide_folder", "shared_folder", "experts_folder"])
 def model_folder(request: pytest.FixtureRequest) -> Path:
     folder: Path = request.getfixturevalue(request.param)
     return folder

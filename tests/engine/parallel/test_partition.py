@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from axon.engine.backend import choose_dtype
 from axon.engine.config import EngineConfig
 from axon.engine.engine import Engine
-from axon.engine.load.architecture import Architecture, Rope, read_architecture
+from axon.engine.load.architecture import Architecture, Experts, read_architecture
+from axon.engine.load.arranged import Arranged, arranged
+from axon.engine.load.rope import Rope
 from axon.engine.load.weights import Weights
 from axon.engine.parallel.partition import Share, refuse_impossible, working_sizes
 from axon.engine.parallel.shards import Shards
 from axon.errors import Misconfigured
 from tests.engine.builders import RELATIVES, make_tiny_llama, with_config
+from tests.engine.checkpoints import NEWER, make_checkpoint
 from tests.engine.ranks.group import CUTTABLE
 
 SMOLLM2 = Architecture(
@@ -83,7 +86,7 @@ def test_every_token_of_the_vocabulary_is_in_one_part(vocab_size: int, size: int
 class Counted:
     """Weights that count the numbers taken of each tensor."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights | Arranged) -> None:
         self._weights = weights
         self.taken: dict[str, int] = {}
 
@@ -98,11 +101,16 @@ class Counted:
         return tensor
 
 
-@pytest.mark.parametrize("name", RELATIVES)
+@pytest.mark.parametrize("name", [*RELATIVES, *NEWER])
 def test_the_parts_of_all_ranks_are_the_model_and_no_rank_reads_more_than_its_own(name: str, tmp_path: Path) -> None:
-    folder = make_tiny_llama(tmp_path / name, **RELATIVES[name] | CUTTABLE | {"num_key_value_heads": 4})
+    changes = CUTTABLE | {"num_key_value_heads": 4}
+    if name in NEWER:
+        folder = make_checkpoint(tmp_path / name, name, **changes)
+    else:
+        folder = make_tiny_llama(tmp_path / name, **RELATIVES[name] | changes)
     architecture = read_architecture(folder)
-    with Weights(folder, torch.float32) as weights:
+    with Weights(folder, torch.float32) as opened:
+        weights = arranged(opened, architecture)
         counted = [Counted(weights) for _ in range(4)]
         shards = [Shards(each, architecture, Share(rank, 4)) for rank, each in enumerate(counted)]
         for tensor, shape in architecture.tensor_shapes().items():
@@ -112,3 +120,13 @@ def test_the_parts_of_all_ranks_are_the_model_and_no_rank_reads_more_than_its_ow
             assert torch.equal(parts[0] if cut is None else torch.cat(parts, dim=cut.dim), whole), tensor
             share = 4 if cut else 1
             assert {each.taken[tensor] for each in counted} == {torch.Size(shape).numel() // share}, tensor
+
+
+def test_experts_are_cut_along_their_inner_size_and_the_router_is_whole() -> None:
+    experts = Experts(count=8, per_token=2, inner_size=6, normalises=True)
+    model = replace(LLAMA_70B, experts=experts, dense_layers=frozenset({0}))
+    assert Share(1, 2).of(model).experts == replace(experts, inner_size=3)
+    assert Share(1, 2).cut("model.layers.1.mlp.experts.7.down_proj.weight", model) == (1, 3, 6, 3)
+    assert Share(1, 2).cut("model.layers.0.mlp.down_proj.weight", model) == (1, 14336, 28672, 14336)
+    assert Share(1, 2).cut("model.layers.1.mlp.gate.weight", model) is None
+    assert working_sizes(model) == [1, 2]

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from axon.engine.batch import Batch, Span
-from axon.engine.load.architecture import Architecture, Rope
+from axon.engine.load.architecture import Architecture
+from axon.engine.load.rope import Rope
 from axon.engine.pytorch.attention import Attention
 from axon.engine.pytorch.kv_memory import KVMemory
 from axon.engine.pytorch.tiles import REFERENCE_ROWS, Linear, proven_sizes, tile

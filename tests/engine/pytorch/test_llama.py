@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from axon.engine.engine import Engine
-from axon.engine.load.architecture import Rope, read_architecture
+from axon.engine.load.architecture import read_architecture
+from axon.engine.load.rope import Rope
 from axon.errors import Misconfigured
 from tests.engine.builders import TINY_CONFIG, make_add, make_tiny_llama, run_to_end, with_config
 

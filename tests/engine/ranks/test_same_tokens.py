@@ -10,6 +10,7 @@ import pytest
 from axon.engine.engine import Engine
 from axon.engine.load.architecture import read_architecture
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
+from tests.engine.checkpoints import NEWER, make_checkpoint
 from tests.engine.ranks.group import CUTTABLE, Group, opened
 
 PROMPTS = [[(7 * index + 3 * length) % 250 for index in range(length)] for length in (1, 16, 40)]
@@ -36,9 +37,15 @@ def pair(cuttable: Path) -> Iterator[Group]:
 
 
 @pytest.mark.long("ranks")
-@pytest.mark.parametrize(("name", "size"), [*((name, 2) for name in RELATIVES), (next(iter(RELATIVES)), 4)])
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [*((name, 2) for name in (*RELATIVES, *NEWER)), (next(iter(RELATIVES)), 4), (next(iter(NEWER)), 4)],
+)
 def test_greedy_tokens_of_every_architecture_equal_those_of_one_rank(name: str, size: int, tmp_path: Path) -> None:
-    folder = make_tiny_llama(tmp_path / name, **RELATIVES[name] | CUTTABLE)
+    if name in NEWER:
+        folder = make_checkpoint(tmp_path / name, name, **CUTTABLE)
+    else:
+        folder = make_tiny_llama(tmp_path / name, **RELATIVES[name] | CUTTABLE)
     whole = run_to_end(Engine(with_config(), folder), make_adds())
     with opened(folder, size) as group:
         assert group.ready().kernel == f"torch-float32-tp{size}"

@@ -2,7 +2,8 @@
 
 A step with ``b`` sequences takes ``fixed_s + b · sequence_s`` seconds, and ``prompt_s`` more for each prompt token.
 A measured model's three costs follow from three measured speeds. Another model's follow from those of the measured
-model that is nearest in size: weights that are read, and products that are computed, grow with the parameters.
+model that is nearest in size: weights that are read, and products that are computed, grow with the parameters. A
+mixture of experts computes a token with its active parameters alone, but a step of many sequences reads all of them.
 """
 
 import math
@@ -77,7 +78,7 @@ def gpu_cost(shape: Shape, *, fp8: bool = False) -> EngineCost:
     measured = figures.H200_8B_FP8 if fp8 else measured
     weight_bytes = shape.fp8_weight_bytes() if fp8 else shape.weight_bytes(int8=False)
     base, (fixed_s, sequence_s, prompt_s) = KNOWN[measured.model], _measured(measured)
-    larger = shape.num_parameters / base.num_parameters
+    larger, busier = (each / base.num_parameters for each in (shape.num_parameters, shape.num_active_parameters))
     num_ranks = _one_rank(shape) if fp8 else _ranks(shape)
     host_s = figures.GPU_HOST_STEP.value
     sums_s = (2 * shape.num_layers + 1) * figures.ALL_REDUCE.value if num_ranks > 1 else 0.0
@@ -87,8 +88,8 @@ def gpu_cost(shape: Shape, *, fp8: bool = False) -> EngineCost:
         sources += [figures.GPU_HOST_STEP, figures.ALL_REDUCE]
     return EngineCost(
         fixed_s=max(0.0, fixed_s - host_s) * larger / num_ranks + host_s + sums_s,
-        sequence_s=sequence_s * larger / num_ranks,
-        prompt_s=prompt_s * larger / num_ranks,
+        sequence_s=sequence_s * busier / num_ranks,
+        prompt_s=prompt_s * busier / num_ranks,
         kept=measured.kept.value,
         slots=int(figures.MAX_SEQUENCES.value),
         num_ranks=num_ranks,
@@ -104,13 +105,13 @@ def gpu_cost(shape: Shape, *, fp8: bool = False) -> EngineCost:
 def cpu_cost(shape: Shape) -> EngineCost:
     """The costs in int8 on two cores of a Neoverse-N1."""
     base = KNOWN["smollm2-135m"]
-    larger = shape.num_parameters / base.num_parameters
+    busier = shape.num_active_parameters / base.num_parameters
     prompt_s = figures.CPU_FIRST_TOKEN.value / _CPU_PROMPT
     token_s = 1 / figures.CPU_TOKENS.value - prompt_s * _CPU_PROMPT / _MEASURED_ANSWER
     return EngineCost(
         fixed_s=0.0,
-        sequence_s=token_s * larger,
-        prompt_s=prompt_s * larger,
+        sequence_s=token_s * busier,
+        prompt_s=prompt_s * busier,
         kept=1.0,
         slots=int(figures.CPU_SLOTS.value),
         num_ranks=1,

@@ -9,11 +9,19 @@ class Shape:
 
     name: str
     num_parameters: int
+    """All of them: every expert of a mixture of experts is in memory."""
     num_layers: int
     num_heads: int
     num_kv_heads: int
     head_dim: int
     max_context: int
+    num_idle_parameters: int = 0
+    """Those of the experts that a token is not computed with."""
+
+    @property
+    def num_active_parameters(self) -> int:
+        """Parameters that one token is computed with."""
+        return self.num_parameters - self.num_idle_parameters
 
     def weight_bytes(self, *, int8: bool) -> float:
         """Bytes of the weights: one for a parameter in int8, two in bfloat16."""

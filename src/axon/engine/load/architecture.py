@@ -2,52 +2,35 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from axon.engine.load.family import FAMILIES, ExpertKeys, Family, family_of
 from axon.engine.load.quantisation import check_quantisation, is_fp8
+from axon.engine.load.rope import Rope, read_rope, rope_kind
 from axon.errors import Misconfigured
 
-SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
+Shapes = dict[str, tuple[int, ...]]
+"""Shapes of tensors by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rope:
-    """Rotary position embedding: how positions rotate queries and keys."""
+class Experts:
+    """A mixture of experts: MLPs of which a router chooses a few for each token."""
 
-    theta: float = 10000.0
-    kind: str = "default"
-    """``default``, ``linear``, ``llama3`` or ``factors``."""
-    factor: float = 1.0
-    low_freq_factor: float = 1.0
-    high_freq_factor: float = 4.0
-    original_max_len: int = 8192
-    factors: tuple[float, ...] = ()
-    """Divisor of each frequency, where a file gives them one by one."""
-
-    def frequencies(self, head_dim: int) -> list[float]:
-        """Radians per position of each pair of dimensions."""
-        plain = [self.theta ** (-2 * index / head_dim) for index in range(head_dim // 2)]
-        if self.kind == "linear":
-            return [frequency / self.factor for frequency in plain]
-        if self.kind == "llama3":
-            return [self._stretch(frequency) for frequency in plain]
-        if self.kind == "factors":
-            return [frequency / factor for frequency, factor in zip(plain, self.factors, strict=True)]
-        return plain
-
-    def _stretch(self, frequency: float) -> float:
-        """Llama 3.1: divides low frequencies by ``factor``, keeps high ones, interpolates between."""
-        rotations = self.original_max_len * frequency / (2 * math.pi)
-        blend = (rotations - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
-        blend = min(1.0, max(0.0, blend))
-        return (1 - blend) * frequency / self.factor + blend * frequency
+    count: int
+    per_token: int
+    """Experts that compute a token: those with the largest probabilities."""
+    inner_size: int
+    normalises: bool
+    """Whether the probabilities of a token's experts are scaled to a sum of 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """A decoder of the Llama family: Llama, Mistral, Qwen 2.5 and Qwen 3 differ in the last fields alone."""
+    """A decoder of the Llama family or of one of its relatives, which differ in the last fields alone."""
 
     vocab_size: int
     hidden_size: int
@@ -61,39 +44,65 @@ class Architecture:
     tied_embedding: bool
     max_model_len: int
     eos_ids: frozenset[int]
+    model_type: str = "llama"
+    """Its key in the table of families."""
     qkv_bias: bool = False
     """Qwen 2.5: queries, keys and values have a bias."""
     qk_norm: bool = False
     """Qwen 3: each head's queries and keys are normalised before they are rotated."""
     is_fp8: bool = False
     """The checkpoint keeps its matrices in fp8."""
+    experts: Experts | None = None
+    dense_layers: frozenset[int] = frozenset()
+    """The layers of a mixture of experts that have a plain MLP."""
+
+    @property
+    def family(self) -> Family:
+        """The traits of its family."""
+        return FAMILIES[self.model_type]
 
     @property
     def group_size(self) -> int:
         """Query heads that share a KV head."""
         return self.num_heads // self.num_kv_heads
 
-    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The tensors a checkpoint must have, by the names Hugging Face gives them."""
-        shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (self.vocab_size, self.hidden_size)}
+    def experts_of(self, layer: int) -> Experts | None:
+        """The experts of a layer; None where it has a plain MLP."""
+        return None if layer in self.dense_layers else self.experts
+
+    def num_idle_parameters(self) -> int:
+        """Parameters of the experts that a token is not computed with."""
+        layers = [self.experts_of(layer) for layer in range(self.num_layers)]
+        return sum(
+            (experts.count - experts.per_token) * 3 * self.hidden_size * experts.inner_size
+            for experts in layers
+            if experts
+        )
+
+    def num_parameters(self) -> int:
+        """All parameters, those of every expert included."""
+        return sum(math.prod(shape) for shape in self.tensor_shapes().values())
+
+    def tensor_shapes(self) -> Shapes:
+        """The model's tensors by the engine's names, which are those of Hugging Face's Qwen 3; what a family's files
+        call them is in ``axon.engine.load.layout``."""
+        shapes: Shapes = {"model.embed_tokens.weight": (self.vocab_size, self.hidden_size)}
         for index in range(self.num_layers):
-            shapes |= {f"model.layers.{index}.{name}": shape for name, shape in self._layer_shapes().items()}
+            layer = self._attention_shapes() | self._mlp_shapes(index)
+            shapes |= {f"model.layers.{index}.{name}": shape for name, shape in layer.items()}
         shapes["model.norm.weight"] = (self.hidden_size,)
         if not self.tied_embedding:
             shapes["lm_head.weight"] = (self.vocab_size, self.hidden_size)
         return shapes
 
-    def _layer_shapes(self) -> dict[str, tuple[int, ...]]:
-        hidden, inner = self.hidden_size, self.intermediate_size
+    def _attention_shapes(self) -> Shapes:
+        hidden = self.hidden_size
         sizes = {"q": self.num_heads * self.head_dim, "k": self.num_kv_heads * self.head_dim}
         sizes["v"] = sizes["k"]
-        shapes: dict[str, tuple[int, ...]] = {
+        shapes: Shapes = {
             "input_layernorm.weight": (hidden,),
             "post_attention_layernorm.weight": (hidden,),
             "self_attn.o_proj.weight": (hidden, sizes["q"]),
-            "mlp.gate_proj.weight": (inner, hidden),
-            "mlp.up_proj.weight": (inner, hidden),
-            "mlp.down_proj.weight": (hidden, inner),
         }
         shapes |= {f"self_attn.{name}_proj.weight": (size, hidden) for name, size in sizes.items()}
         if self.qkv_bias:
@@ -102,14 +111,34 @@ class Architecture:
             shapes |= {f"self_attn.{name}_norm.weight": (self.head_dim,) for name in "qk"}
         return shapes
 
+    def _mlp_shapes(self, layer: int) -> Shapes:
+        experts = self.experts_of(layer)
+        if experts is None:
+            return self._gated_shapes("mlp", self.intermediate_size)
+        shapes: Shapes = {"mlp.gate.weight": (experts.count, self.hidden_size)}
+        for expert in range(experts.count):
+            shapes |= self._gated_shapes(f"mlp.experts.{expert}", experts.inner_size)
+        return shapes
+
+    def _gated_shapes(self, prefix: str, inner: int) -> Shapes:
+        return {
+            f"{prefix}.gate_proj.weight": (inner, self.hidden_size),
+            f"{prefix}.up_proj.weight": (inner, self.hidden_size),
+            f"{prefix}.down_proj.weight": (self.hidden_size, inner),
+        }
+
 
 _MOST = {
     "vocab_size": 1 << 30,
     "hidden_size": 1 << 24,
     "intermediate_size": 1 << 24,
+    "moe_intermediate_size": 1 << 24,
     "num_hidden_layers": 10_000,
     "num_attention_heads": 1 << 16,
     "num_key_value_heads": 1 << 16,
+    "num_experts": 1 << 12,
+    "num_local_experts": 1 << 12,
+    "num_experts_per_tok": 1 << 8,
     "head_dim": 1 << 16,
     "max_position_embeddings": 1 << 40,
 }
@@ -124,6 +153,7 @@ def read_architecture(model_dir: Path) -> Architecture:
     if config is None:
         raise Misconfigured(f"{model_dir} is not a model folder: it has no config.json")
     try:
+        family = family_of(config.get("model_type"))
         _refuse_unsupported(config)
         _check_sizes(config)
         return Architecture(
@@ -135,13 +165,16 @@ def read_architecture(model_dir: Path) -> Architecture:
             num_kv_heads=config.get("num_key_value_heads") or config["num_attention_heads"],
             head_dim=config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
             rms_norm_eps=config.get("rms_norm_eps", 1e-6),
-            rope=_read_rope(config),
-            tied_embedding=config.get("tie_word_embeddings", False),
-            max_model_len=min(config["max_position_embeddings"], _read_window(config)),
+            rope=_read_rope(config, family),
+            tied_embedding=config.get("tie_word_embeddings", family.tied_embedding),
+            max_model_len=min(config["max_position_embeddings"], _read_window(config, family)),
             eos_ids=_read_eos_ids(config, _read_json(model_dir / "generation_config.json") or {}),
-            qkv_bias=config["model_type"] == "qwen2",
-            qk_norm=config["model_type"] == "qwen3",
+            model_type=config["model_type"],
+            qkv_bias=family.qkv_bias,
+            qk_norm=family.qk_norm,
             is_fp8=is_fp8(config.get("quantization_config")),
+            experts=_read_experts(config, family.experts) if family.experts else None,
+            dense_layers=_read_dense_layers(config) if family.experts else frozenset(),
         )
     except KeyError as error:
         raise Misconfigured(f"{model_dir}/config.json does not say {error}") from error
@@ -149,7 +182,7 @@ def read_architecture(model_dir: Path) -> Architecture:
         raise Misconfigured(f"{model_dir}/config.json cannot be understood: {error}") from error
 
 
-def _check_sizes(config: dict[str, Any]) -> None:
+def _check_sizes(config: Mapping[str, Any]) -> None:
     """Raises ``ValueError`` for a size that no model has; one that is missing is found later."""
     for name, most in _MOST.items():
         size = config.get(name)
@@ -159,45 +192,52 @@ def _check_sizes(config: dict[str, Any]) -> None:
             raise ValueError(f"{name} is no whole number from 1 to {most:,}")
 
 
-def _refuse_unsupported(config: dict[str, Any]) -> None:
-    model_type = config.get("model_type")
-    if model_type not in SUPPORTED:
-        raise Misconfigured(f"models of type {model_type!r} are not supported yet; {', '.join(SUPPORTED)} are")
+def _refuse_unsupported(config: Mapping[str, Any]) -> None:
     for bias in ("attention_bias", "mlp_bias"):
         if config.get(bias):
-            raise Misconfigured(f"{model_type} models with biases ({bias}) are not supported yet")
+            raise Misconfigured(f"{config['model_type']} models with biases ({bias}) are not supported yet")
     if quantisation := config.get("quantization_config"):
         check_quantisation(quantisation)
     if config.get("hidden_act", "silu") != "silu":
         raise Misconfigured(f"an activation of type {config['hidden_act']!r} is not supported yet")
 
 
-def _read_window(config: dict[str, Any]) -> int:
+def _read_window(config: Mapping[str, Any], family: Family) -> int:
     """The length of the sliding window: within it, full attention is the same."""
-    is_used = config.get("use_sliding_window", config["model_type"] == "mistral")
+    is_used = config.get("use_sliding_window", family.windowed)
     window = config.get("sliding_window") if is_used else None
     return int(window or config["max_position_embeddings"])
 
 
-def _read_rope(config: dict[str, Any]) -> Rope:
+def _read_rope(config: Mapping[str, Any], family: Family) -> Rope:
     scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    kind = scaling.get("rope_type") or scaling.get("type") or "default"
-    if kind not in ("default", "linear", "llama3", "factors"):
-        raise Misconfigured(f"rope scaling of type {kind!r} is not supported yet")
-    if (scaling.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0) != 1.0:
+    if (kind := rope_kind(scaling)) not in family.ropes:
+        raise Misconfigured(f"{config['model_type']} models with rope scaling of type {kind!r} are not supported yet")
+    rope = read_rope(config, scaling, config.get("rope_theta", family.rope_theta))
+    if rope.partial != 1.0:
         raise Misconfigured("models that rotate only a part of each head are not supported yet")
-    return Rope(
-        theta=scaling.get("rope_theta") or config.get("rope_theta", 10000.0),
-        kind=kind,
-        factor=scaling.get("factor", 1.0),
-        low_freq_factor=scaling.get("low_freq_factor", 1.0),
-        high_freq_factor=scaling.get("high_freq_factor", 4.0),
-        original_max_len=scaling.get("original_max_position_embeddings", 8192),
-        factors=tuple(scaling.get("factors", ())),
-    )
+    return rope
 
 
-def _read_eos_ids(config: dict[str, Any], generation: dict[str, Any]) -> frozenset[int]:
+def _read_experts(config: Mapping[str, Any], keys: ExpertKeys) -> Experts:
+    count = next((config[key] for key in keys.count if key in config), None)
+    if count is None:
+        raise KeyError(keys.count[0])
+    per_token = config["num_experts_per_tok"]
+    if per_token > count:
+        raise ValueError(f"num_experts_per_tok is {per_token}, and there are {count} experts")
+    normalises = config.get("norm_topk_prob", False) if keys.normalises is None else keys.normalises
+    return Experts(count=count, per_token=per_token, inner_size=config[keys.inner], normalises=bool(normalises))
+
+
+def _read_dense_layers(config: Mapping[str, Any]) -> frozenset[int]:
+    """The layers without experts: those that are named, and all but every ``decoder_sparse_step``-th."""
+    step, named = config.get("decoder_sparse_step", 1), set(config.get("mlp_only_layers") or ())
+    layers = range(config["num_hidden_layers"])
+    return frozenset(layer for layer in layers if layer in named or (layer + 1) % step)
+
+
+def _read_eos_ids(config: Mapping[str, Any], generation: Mapping[str, Any]) -> frozenset[int]:
     eos = generation.get("eos_token_id", config.get("eos_token_id"))
     if eos is None:
         return frozenset()

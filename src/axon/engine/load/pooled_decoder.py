@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from axon.domain.embeds import Embeds
-from axon.engine.load.architecture import SUPPORTED, Architecture, read_architecture
+from axon.engine.load.architecture import Architecture, read_architecture
+from axon.engine.load.family import FAMILIES
 from axon.engine.load.sentences import has_pooling, read_json, read_sentences
 from axon.engine.load.tensor_files import check_shapes, find_tensors
 from axon.errors import Misconfigured
@@ -34,7 +35,7 @@ class PooledDecoder:
 def is_pooled_decoder(model_dir: Path) -> bool:
     """Whether the folder has a decoder beside which a modules.json of sentence-transformers names a pooling."""
     config = read_json(model_dir / "config.json") or {}
-    return config.get("model_type") in SUPPORTED and has_pooling(model_dir)
+    return config.get("model_type") in FAMILIES and has_pooling(model_dir)
 
 
 def read_pooled_decoder(model_dir: Path) -> PooledDecoder:
@@ -43,6 +44,11 @@ def read_pooled_decoder(model_dir: Path) -> PooledDecoder:
     if config.get("is_causal") is False or config.get("use_bidirectional_attention"):
         raise Misconfigured(f"{model_dir} has a decoder whose tokens see later ones, which is not supported yet")
     architecture, sentences = read_architecture(model_dir), read_sentences(model_dir)
+    if not architecture.family.on_gpu:
+        plain = ", ".join(name for name, family in FAMILIES.items() if family.on_gpu)
+        raise Misconfigured(
+            f"{architecture.model_type} models give no vectors yet; decoders of these types do: {plain}"
+        )
     max_model_len = min(architecture.max_model_len, sentences.max_tokens or architecture.max_model_len)
     return PooledDecoder(
         architecture=replace(architecture, max_model_len=max_model_len),

@@ -10,6 +10,7 @@ from typing import Any
 from axon.engine.load.architecture import Architecture
 from axon.engine.load.four_bit_layout import NUMBERS, OPTIONAL, FourBits, part_of
 from axon.engine.load.fp8_layout import FP8_NAME, SCALE_SUFFIXES, scales_shape_problem
+from axon.engine.load.layout import file_shapes
 from axon.engine.load.quantisation import four_bits_of
 from axon.errors import Misconfigured
 
@@ -42,7 +43,7 @@ def find_tensors(model_dir: Path) -> dict[str, TensorInfo]:
 
 def check_tensors(model_dir: Path, architecture: Architecture) -> None:
     """Raises Misconfigured unless the folder has every tensor the model needs, in its shape and not quantised."""
-    check_shapes(model_dir, architecture.tensor_shapes())
+    check_shapes(model_dir, file_shapes(architecture))
 
 
 def check_shapes(model_dir: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:

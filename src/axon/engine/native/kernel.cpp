@@ -24,7 +24,8 @@ constexpr int kStretchRows = 64;
 class Runner {
  public:
     Runner(const Shape& shape, int num_blocks, int num_threads, const InstructionSet& set)
-        : step_function_(set.step), layers_(shape.layers), team_(std::max(num_threads, 1)) {
+        : step_function_(set.step), layers_(shape.layers),
+          experts_(static_cast<size_t>(shape.layers) * shape.experts), team_(std::max(num_threads, 1)) {
         model_.shape = shape;
         model_.layers = layers_.data();
         model_.hidden_stride = round_up(shape.hidden, kGroup);
@@ -40,6 +41,7 @@ class Runner {
     }
 
     Model& model() { return model_; }
+    Expert* experts_of(int layer) { return experts_.data() + static_cast<size_t>(layer) * model_.shape.experts; }
     Team& team() { return team_; }
 
     void run(Step step, int32_t* best_tokens) {
@@ -55,6 +57,7 @@ class Runner {
     Model model_{};
     StepFunction step_function_;
     std::vector<Layer> layers_;
+    std::vector<Expert> experts_;
     Team team_;
     std::unique_ptr<Memory> kv_;
     std::unique_ptr<Memory> buffers_;
@@ -111,6 +114,9 @@ class Runner {
         step_.seen = carved.seen;
         step_.input = carved.input;
         step_.inner = carved.inner;
+        step_.choices = carved.choices;
+        step_.gathered = carved.gathered;
+        step_.expert_inner = carved.expert_inner;
         step_.counters = carved.counters;
         step_.scratch = scratch_.data();
         step_.parts = parts_.data();
@@ -125,11 +131,33 @@ class Runner {
         step_.seen = carver.take<float>(rows * model_.heads_stride);
         step_.input = carve_rows(carver, rows, widest_input());
         step_.inner = carve_rows(carver, rows, model_.intermediate_stride);
+        carve_experts(carver, rows);
         step_.counters = carver.take<int32_t>(num_counters() * team_.size());
         scratch_.resize(team_.size());
         for (Scratch& scratch : scratch_) carve_scratch(carver, scratch);
         parts_.resize(kOwnQuantisedRows * model_.shape.kv_heads);
         for (Parts& parts : parts_) parts = carve_parts(carver);
+    }
+
+    // With room for a wide tile behind the last pair of an expert.
+    size_t padded_pairs(size_t rows) const { return rows * model_.shape.experts_per_token + kRowPadding; }
+
+    void carve_experts(Carver& carver, size_t rows) {
+        if (model_.shape.experts == 0) return;
+        const size_t pairs = padded_pairs(rows);
+        step_.choices = {carver.take<int32_t>(pairs), carver.take<float>(pairs)};
+        step_.gathered = carve_rows(carver, pairs, model_.hidden_stride);
+        step_.expert_inner = carve_rows(carver, pairs, round_up(model_.shape.expert_intermediate, kGroup));
+    }
+
+    void carve_routes(Carver& carver, Scratch& scratch) {
+        if (model_.shape.experts == 0) return;
+        const size_t own = padded_pairs(kOwnQuantisedRows), pairs = padded_pairs(rows_reserved_);
+        const size_t experts = model_.shape.experts;
+        scratch.choices = {carver.take<int32_t>(own), carver.take<float>(own)};
+        scratch.gathered = carve_rows(carver, own, model_.hidden_stride);
+        scratch.routes = {carver.take<int32_t>(experts + 1), carver.take<int32_t>(experts),
+                          carver.take<int32_t>(experts), carver.take<int32_t>(pairs), carver.take<float>(pairs)};
     }
 
     QuantisedRows carve_rows(Carver& carver, size_t rows, int width) {
@@ -158,7 +186,8 @@ class Runner {
         scratch.queries = carver.take<int8_t>(queries * model_.dim_stride);
         scratch.query_scales = carver.take<float>(queries);
         scratch.query_starts = carver.take<int32_t>(queries);
-        scratch.tile = carver.take<float>(std::max<size_t>(kStretchRows * unit, model_.heads_stride));
+        scratch.tile = carver.take<float>(std::max<size_t>(kStretchRows * unit, widest_input()));
+        carve_routes(carver, scratch);
         scratch.best_value = carver.take<float>(rows_reserved_);
         scratch.best_token = carver.take<int32_t>(rows_reserved_);
     }
@@ -178,11 +207,15 @@ class Runner {
     }
 };
 
-Linear* linear_of(Model& model, int layer, int which) {
+Linear* linear_of(Runner& runner, int layer, int which) {
+    Model& model = runner.model();
     if (layer < 0) return which == 0 ? &model.embedding : &model.head;
     Layer& weights = model.layers[layer];
     Linear* linears[] = {&weights.qkv, &weights.output, &weights.gate_up, &weights.down};
-    return linears[which];
+    if (which < 4) return linears[which];
+    weights.experts = runner.experts_of(layer);
+    Expert& expert = weights.experts[(which - 4) / 2];
+    return which % 2 == 0 ? &expert.gate_up : &expert.down;
 }
 
 const float** vector_of(Model& model, int layer, int which) {
@@ -192,7 +225,7 @@ const float** vector_of(Model& model, int layer, int which) {
     }
     Layer& weights = model.layers[layer];
     const float** vectors[] = {&weights.input_norm, &weights.mlp_norm, &weights.query_norm, &weights.key_norm,
-                               &weights.qkv.bias};
+                               &weights.qkv.bias, &weights.router};
     return vectors[which];
 }
 
@@ -233,15 +266,15 @@ AXON_API uint64_t axon_block_bytes(Runner* runner) { return runner->model().kv_b
 AXON_API uint8_t* axon_blocks(Runner* runner) { return runner->model().kv; }
 
 // Weights are not copied: they must outlive the runner. Layer -1: 0 is the embedding, 1 the head; in a layer 0 is qkv,
-// 1 output, 2 gate_up, 3 down.
+// 1 output, 2 gate_up, 3 down, then gate_up and down of each expert in turn.
 AXON_API void axon_set_linear(Runner* runner, int layer, int which, const int8_t* panels, const uint16_t* scales,
                               int num_panels, int num_inputs) {
-    axon::Linear& linear = *axon::linear_of(runner->model(), layer, which);
+    axon::Linear& linear = *axon::linear_of(*runner, layer, which);
     linear = {panels, scales, linear.bias, num_panels, num_inputs};
 }
 
 // Layer -1: 0 is the final norm, 1 the cosines, 2 the sines; in a layer 0 is the input norm, 1 the MLP's, 2 the queries',
-// 3 the keys', 4 the bias of qkv.
+// 3 the keys', 4 the bias of qkv, 5 the router's panels.
 AXON_API void axon_set_vector(Runner* runner, int layer, int which, const float* values) {
     *axon::vector_of(runner->model(), layer, which) = values;
 }

@@ -18,6 +18,7 @@ LANES = 16
 INSTRUCTION_SETS = ("amx-int8", "avx512-vnni", "avx2", "neon-i8mm", "neon-dotprod", "scalar")
 """All that the kernels are written for, the better ones of a kind of machine first; all compute the same bits."""
 MAX_HEAD_DIM = 512
+MAX_EXPERTS = 1024
 MAX_SHARE = 16
 """Most query heads that share a KV head."""
 REQUEST = struct.Struct("=6d4Q10i")
@@ -36,6 +37,10 @@ class Shape(ctypes.Structure):
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
         ("norm_epsilon", c_float),
+        ("experts", c_int32),
+        ("experts_per_token", c_int32),
+        ("expert_intermediate", c_int32),
+        ("normalises_experts", c_int32),
     )
 
 

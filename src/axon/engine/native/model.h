@@ -9,11 +9,12 @@ namespace axon {
 
 constexpr int kLanes = 16;           // outputs of a weight panel, and tokens of a KV block
 constexpr int kGroup = AXON_GROUP;   // consecutive inputs that share a scale, of a row and of an output's weights
-constexpr int kTasksPerLayer = 10;   // at most this many shared loops in a layer
+constexpr int kTasksPerLayer = 12;   // at most this many shared loops in a layer
 constexpr int kQueriesPerItem = 4;   // query tokens whose attention is computed together
 constexpr int kPartBlocks = kLanes;  // KV blocks of a part of the past, which has a softmax of its own
 constexpr int kPartTokens = kPartBlocks * kLanes;
 constexpr int kRowPadding = 16;      // buffers of rows are a multiple of this long: a wide tile may read, not use, the last
+constexpr int kMaxExperts = 1024;    // of a layer
 constexpr int kOwnQuantisedRows = 4; // up to here every thread quantises for itself, which saves a meeting
 
 constexpr int round_up(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
@@ -27,6 +28,10 @@ struct Shape {
     int32_t kv_heads;
     int32_t head_dim;
     float norm_epsilon;
+    int32_t experts;             // of a layer that has any; 0: no layer has
+    int32_t experts_per_token;
+    int32_t expert_intermediate;
+    int32_t normalises_experts;  // whether the weights of a token's experts are scaled to a sum of 1
 };
 
 // int8 weights with a scale per output and group of inputs. A panel holds 16 outputs: [inputs / 4][output][4], so that
@@ -40,8 +45,14 @@ struct Linear {
     int32_t num_inputs;
 };
 
+struct Expert {
+    Linear gate_up, down;
+};
+
 struct Layer {
     Linear qkv, output, gate_up, down;  // gate and up take turns, panel by panel
+    Expert* experts;      // in place of gate_up and down, or null
+    const float* router;  // of the experts: panels of 16, [expert / 16][input][16]
     const float* input_norm;
     const float* mlp_norm;
     const float* query_norm;  // or null; so is the next
@@ -87,6 +98,21 @@ struct Item {  // consecutive queries of one span
     int32_t num_rows;
 };
 
+// The experts of each row by their numbers, and their weights: [row][experts per token] each.
+struct Choices {
+    int32_t* experts;
+    float* weights;
+};
+
+// The pairs of a row and one of its experts, by expert and then by row, as one thread has them.
+struct Routes {
+    int32_t* starts;  // first pair of each expert, and the number of pairs at the end
+    int32_t* next;    // of each expert, while they are sorted
+    int32_t* active;  // the experts that have pairs
+    int32_t* rows;    // of each pair; so is the next
+    float* weights;
+};
+
 class Team;
 
 // What an item's queries see through one KV head of each part of their past. A row here is a query x one head of the KV
@@ -109,6 +135,9 @@ struct Scratch {
     float* query_scales;
     int32_t* query_starts;
     float* tile;            // [row][output] of one unit of a product
+    Choices choices;        // of few rows; so is the next
+    QuantisedRows gathered;
+    Routes routes;
     float* best_value;      // of each output row, so far
     int32_t* best_token;
 };
@@ -130,6 +159,9 @@ struct Step {
     float* seen;                 // attention's output
     QuantisedRows input;         // of qkv, output and gate_up in turn
     QuantisedRows inner;         // of down
+    Choices choices;
+    QuantisedRows gathered;      // input of the experts, by pair; so is the next
+    QuantisedRows expert_inner;
     const Item* items;
     int32_t num_items;
     bool one_row_spans;          // a decode step: an item can write its own keys and values

@@ -17,8 +17,7 @@ Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-_LINEARS = ("qkv", "output", "gate_up", "down")
-_VECTORS = ("input_norm", "mlp_norm", "query_norm", "key_norm", "bias")
+_VECTORS = ("input_norm", "mlp_norm", "query_norm", "key_norm", "bias", "router")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +53,7 @@ class NativeModel:
         refuse_unsupported(architecture)
         self._library = library.load(build_folder)
         self._vocab_size, self._num_blocks = architecture.vocab_size, num_blocks
-        shape = library.Shape(
-            architecture.vocab_size,
-            architecture.hidden_size,
-            architecture.intermediate_size,
-            architecture.num_layers,
-            architecture.num_heads,
-            architecture.num_kv_heads,
-            architecture.head_dim,
-            architecture.rms_norm_eps,
-        )
+        shape = _shape_of(architecture)
         handle = self._library.axon_create(ctypes.byref(shape), num_blocks, threads, instruction_set.encode())
         if handle is None:
             raise Misconfigured(f"no memory for {num_blocks} KV blocks, or no instruction set {instruction_set!r} here")
@@ -128,8 +118,9 @@ class NativeModel:
         self._set_linear(packed, -1, 1, "embedding" if architecture.tied_embedding else "head")
         self._set_vector(-1, 0, packed["norm"])
         for layer in range(architecture.num_layers):
-            for which, name in enumerate(_LINEARS):
-                self._set_linear(packed, layer, which, f"{layer}.{name}")
+            for which, name in enumerate(_linears_of(architecture, layer)):
+                if name:
+                    self._set_linear(packed, layer, which, f"{layer}.{name}")
             for which, name in enumerate(_VECTORS):
                 if f"{layer}.{name}" in packed:
                     self._set_vector(layer, which, packed[f"{layer}.{name}"])
@@ -153,8 +144,37 @@ class NativeModel:
         self._library.axon_set_vector(self._handle, layer, which, library.address(values))
 
 
+def _shape_of(architecture: Architecture) -> library.Shape:
+    experts = architecture.experts
+    return library.Shape(
+        vocab=architecture.vocab_size,
+        hidden=architecture.hidden_size,
+        intermediate=architecture.intermediate_size,
+        layers=architecture.num_layers,
+        heads=architecture.num_heads,
+        kv_heads=architecture.num_kv_heads,
+        head_dim=architecture.head_dim,
+        norm_epsilon=architecture.rms_norm_eps,
+        experts=experts.count if experts else 0,
+        experts_per_token=experts.per_token if experts else 0,
+        expert_intermediate=experts.inner_size if experts else 0,
+        normalises_experts=bool(experts and experts.normalises),
+    )
+
+
+def _linears_of(architecture: Architecture, layer: int) -> list[str]:
+    """The products of a layer in the kernels' order; empty where it has none of a kind."""
+    experts = architecture.experts_of(layer)
+    if experts is None:
+        return ["qkv", "output", "gate_up", "down"]
+    each = [f"experts.{index}.{name}" for index in range(experts.count) for name in ("gate_up", "down")]
+    return ["qkv", "output", "", "", *each]
+
+
 def refuse_unsupported(architecture: Architecture) -> None:
     """Raises Misconfigured for shapes that the kernels do not support."""
+    if architecture.experts and architecture.experts.count > library.MAX_EXPERTS:
+        raise Misconfigured(f"the native kernels have {library.MAX_EXPERTS} experts in a layer at most")
     if architecture.head_dim % 2 or architecture.head_dim > library.MAX_HEAD_DIM:
         raise Misconfigured(f"the native kernels have no heads of {architecture.head_dim} dimensions")
     if architecture.group_size > library.MAX_SHARE:

@@ -9,17 +9,19 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from axon.engine.load.architecture import Architecture
+from axon.engine.load.architecture import Architecture, Experts
 from axon.engine.native.library import LANES
 from axon.engine.native.packed_file import Array, PackedFile, open_file, write_file
 
 if TYPE_CHECKING:
+    from axon.engine.load.arranged import Arranged
     from axon.engine.load.weights import Weights
 
 logger = logging.getLogger(__name__)
@@ -70,10 +72,11 @@ def ensure_packed(
     folder.mkdir(parents=True, exist_ok=True)
     import torch  # only here: a start that finds its packed weights does without it
 
+    from axon.engine.load.arranged import arranged
     from axon.engine.load.weights import Weights
 
     with Weights(model_dir, torch.float32) as weights:
-        packed = write_file(folder / FILE, source, _pieces(architecture, weights, group_size))
+        packed = write_file(folder / FILE, source, _pieces(architecture, arranged(weights, architecture), group_size))
     (folder / _OLD_MANIFEST).unlink(missing_ok=True)
     if folder == elsewhere:
         _remove_oldest(cache, most_bytes, but=folder)
@@ -133,7 +136,7 @@ def interleave(gate: Floats, up: Floats, group_size: int) -> Floats:
     return both.reshape(2, size // LANES, LANES, -1).transpose(1, 0, 2, 3).reshape(2 * size, -1)
 
 
-def _pieces(architecture: Architecture, weights: "Weights", group_size: int) -> Iterator[tuple[str, Array]]:
+def _pieces(architecture: Architecture, weights: "Weights | Arranged", group_size: int) -> Iterator[tuple[str, Array]]:
     def take(name: str) -> Floats:
         values: Floats = weights.take(name).numpy()
         return values
@@ -148,14 +151,16 @@ def _pieces(architecture: Architecture, weights: "Weights", group_size: int) -> 
         yield from linear("head", take("lm_head.weight"))
     yield "norm", _pad_vector(take("model.norm.weight"), group_size)
     for index in range(architecture.num_layers):
-        for name, value in _layer(architecture, take, f"model.layers.{index}", group_size):
+        prefix = f"model.layers.{index}"
+        attention = _attention(architecture, take, prefix, group_size)
+        for name, value in chain(attention, _mlp(architecture.experts_of(index), take, f"{prefix}.mlp", group_size)):
             if value.ndim == 2:
                 yield from linear(f"{index}.{name}", value)
             else:
                 yield f"{index}.{name}", value
 
 
-def _layer(architecture: Architecture, take: Take, prefix: str, group_size: int) -> Iterator[tuple[str, Floats]]:
+def _attention(architecture: Architecture, take: Take, prefix: str, group_size: int) -> Iterator[tuple[str, Floats]]:
     attention = [f"{prefix}.self_attn.{name}_proj" for name in ("q", "k", "v")]
     yield "input_norm", _pad_vector(take(f"{prefix}.input_layernorm.weight"), group_size)
     yield "mlp_norm", _pad_vector(take(f"{prefix}.post_attention_layernorm.weight"), group_size)
@@ -166,9 +171,29 @@ def _layer(architecture: Architecture, take: Take, prefix: str, group_size: int)
         yield "query_norm", take(f"{prefix}.self_attn.q_norm.weight")
         yield "key_norm", take(f"{prefix}.self_attn.k_norm.weight")
     yield "output", take(f"{prefix}.self_attn.o_proj.weight")
-    gate, up = (take(f"{prefix}.mlp.{name}_proj.weight") for name in ("gate", "up"))
-    yield "gate_up", interleave(gate, up, group_size)
-    yield "down", take(f"{prefix}.mlp.down_proj.weight")
+
+
+def _mlp(experts: Experts | None, take: Take, prefix: str, group_size: int) -> Iterator[tuple[str, Floats]]:
+    if experts is None:
+        yield from _gated(take, prefix, "", group_size)
+        return
+    yield "router", float_panels(take(f"{prefix}.gate.weight"), group_size)
+    for index in range(experts.count):
+        yield from _gated(take, f"{prefix}.experts.{index}", f"experts.{index}.", group_size)
+
+
+def _gated(take: Take, prefix: str, name: str, group_size: int) -> Iterator[tuple[str, Floats]]:
+    gate, up = (take(f"{prefix}.{side}_proj.weight") for side in ("gate", "up"))
+    yield f"{name}gate_up", interleave(gate, up, group_size)
+    yield f"{name}down", take(f"{prefix}.down_proj.weight")
+
+
+def float_panels(weight: Floats, group_size: int) -> Floats:
+    """[output, input] in float32 panels of 16 outputs, [output / 16, input, 16], padded with zeros."""
+    num_outputs, num_inputs = (_padded(weight.shape[0], LANES), _padded(weight.shape[1], group_size))
+    padded = np.zeros((num_outputs, num_inputs), np.float32)
+    padded[: weight.shape[0], : weight.shape[1]] = weight
+    return np.ascontiguousarray(padded.reshape(-1, LANES, num_inputs).transpose(0, 2, 1))
 
 
 def _pad_vector(values: Floats, multiple: int) -> Floats:

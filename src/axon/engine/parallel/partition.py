@@ -1,7 +1,7 @@
 """Decides which part of a model each rank of a group holds. Pure functions; no tensors, no files.
 
-Query heads, the MLP's inner dimension and the vocabulary are cut into as many parts as there are ranks. So are the KV
-heads; if there are fewer of them than ranks, several ranks hold the same one.
+Query heads, the inner dimension of the MLP or of every expert, and the vocabulary are cut into as many parts as there
+are ranks. So are the KV heads; if there are fewer of them than ranks, several ranks hold the same one.
 """
 
 from dataclasses import dataclass, replace
@@ -51,11 +51,13 @@ class Share:
 
     def of(self, architecture: Architecture) -> Architecture:
         """The model as this rank computes it: fewer heads, a narrower MLP; the vocabulary stays as it is."""
+        experts = architecture.experts
         return replace(
             architecture,
             num_heads=architecture.num_heads // self.size,
             num_kv_heads=len(self.kv_heads(architecture.num_kv_heads)),
             intermediate_size=architecture.intermediate_size // self.size,
+            experts=experts and replace(experts, inner_size=experts.inner_size // self.size),
         )
 
     def cut(self, name: str, architecture: Architecture) -> Cut | None:
@@ -63,7 +65,8 @@ class Share:
         dim = architecture.head_dim
         heads = _numbers(self.part(architecture.num_heads), dim)
         kv_heads = _numbers(self.kv_heads(architecture.num_kv_heads), dim)
-        inner = self.part(architecture.intermediate_size)
+        experts = architecture.experts if ".experts." in name else None
+        inner = self.part(experts.inner_size if experts else architecture.intermediate_size)
         vocabulary = self.vocabulary(architecture.vocab_size)
         cuts = {
             "q_proj": _along(0, heads),
@@ -97,7 +100,7 @@ def refuse_impossible(architecture: Architecture, size: int) -> None:
         sizes = ", ".join(map(str, working_sizes(architecture)))
         raise Misconfigured(
             f"engine.tensor_parallel = {size} does not divide this model ({architecture.num_heads} heads, "
-            f"{architecture.num_kv_heads} KV heads, intermediate size {architecture.intermediate_size}); "
+            f"{architecture.num_kv_heads} KV heads, intermediate size {_inner_words(architecture)}); "
             f"these sizes work: {sizes}"
         )
 
@@ -105,7 +108,17 @@ def refuse_impossible(architecture: Architecture, size: int) -> None:
 def _works(architecture: Architecture, size: int) -> bool:
     heads, kv_heads = architecture.num_heads, architecture.num_kv_heads
     kv_works = kv_heads % size == 0 if kv_heads >= size else size % kv_heads == 0
-    return heads % size == 0 and kv_works and architecture.intermediate_size % size == 0
+    return heads % size == 0 and kv_works and all(inner % size == 0 for inner in _inner_sizes(architecture))
+
+
+def _inner_sizes(architecture: Architecture) -> list[int]:
+    """The inner sizes of the model's MLPs and experts."""
+    layers = {architecture.experts_of(layer) for layer in range(architecture.num_layers)}
+    return sorted({experts.inner_size if experts else architecture.intermediate_size for experts in layers})
+
+
+def _inner_words(architecture: Architecture) -> str:
+    return " and ".join(map(str, _inner_sizes(architecture)))
 
 
 def _numbers(heads: range, dim: int) -> range:

@@ -1,43 +1,35 @@
 """Llama and its relatives in PyTorch, on a ragged batch of rows. Knows no sequences and no sampling."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 
 from axon.engine.load.architecture import Architecture
 from axon.engine.parallel.group import Alone, Group
+from axon.engine.pytorch.mlp import ExpertsMlp, GatedMlp, Tensors, load_mlp
 from axon.engine.pytorch.tiles import Linear, Tiling
 
 Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """Gives what the queries [row, head, dim] of a layer see of keys and values [row, KV head, dim]."""
 
 
-class Tensors(Protocol):
-    """The tensors of a model by name."""
-
-    def take(self, name: str) -> torch.Tensor: ...
-    def take_stacked(self, names: Iterable[str]) -> torch.Tensor: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One decoder layer's weights; q, k, v and gate, up are stacked, so that one product computes them together."""
+    """One decoder layer's weights; q, k and v are stacked, so that one product computes them together."""
 
     input_norm: torch.Tensor
     qkv: Linear
     output: Linear
     mlp_norm: torch.Tensor
-    gate_up: Linear
-    down: Linear
+    mlp: GatedMlp | ExpertsMlp
     qkv_bias: torch.Tensor | None = None
     head_norm: torch.Tensor | None = None
     """Norm weights [head, dim], of the query heads and then the key heads."""
 
 
 class Llama:
-    """RMSNorm, rotary embedding, grouped-query attention, SwiGLU; biases and head norms where a model has them.
+    """RMSNorm, rotary embedding, grouped-query attention, SwiGLU; biases, head norms, experts where a model has them.
 
     Each rank of a group holds a part of the heads, of the MLP's inner dimension and of the vocabulary.
     """
@@ -57,7 +49,7 @@ class Llama:
     @property
     def linears(self) -> list[Linear]:
         """Every product of the model, for verifying tile sizes."""
-        layers = [linear for each in self._layers for linear in (each.qkv, each.output, each.gate_up, each.down)]
+        layers = [linear for each in self._layers for linear in (each.qkv, each.output, *each.mlp.linears)]
         return [*layers, self._head] if self._head else layers
 
     def forward(
@@ -74,7 +66,8 @@ class Llama:
             queries, keys, values = self._project(layer, hidden, cos, sin, tiling)
             seen = attend(index, queries, keys, values)
             hidden = hidden + self._group.add_up(layer.output(seen, tiling))
-            hidden = hidden + self._group.add_up(self._mlp(layer, hidden, tiling))
+            rows = layer.mlp(self._normalise(hidden, layer.mlp_norm), tiling)
+            hidden = hidden + self._group.add_up(rows)
         return hidden
 
     def logits(self, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
@@ -111,11 +104,6 @@ class Llama:
         queries, keys = torch.split(_rotate(rotated, cos, sin), [shape.num_heads, shape.num_kv_heads], dim=1)
         return queries, keys, values
 
-    def _mlp(self, layer: Layer, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
-        gate, up = layer.gate_up(self._normalise(hidden, layer.mlp_norm), tiling).chunk(2, dim=1)
-        # Not F.silu: its vector and scalar paths differ in the last bit, and the row count decides between them.
-        return layer.down(gate / (1 + torch.exp(-gate)) * up, tiling)
-
     def _normalise(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         wide = hidden.float()
         scale = torch.rsqrt((wide * wide).mean(-1, keepdim=True) + self._architecture.rms_norm_eps)
@@ -146,8 +134,7 @@ def _load_layer(architecture: Architecture, weights: Tensors, index: int) -> Lay
         qkv=Linear(weights.take_stacked(f"{name}.weight" for name in attention)),
         output=Linear(weights.take(f"{prefix}.self_attn.o_proj.weight")),
         mlp_norm=weights.take(f"{prefix}.post_attention_layernorm.weight"),
-        gate_up=Linear(weights.take_stacked([f"{prefix}.mlp.{name}_proj.weight" for name in ("gate", "up")])),
-        down=Linear(weights.take(f"{prefix}.mlp.down_proj.weight")),
+        mlp=load_mlp(architecture, weights, index),
         qkv_bias=weights.take_stacked(f"{name}.bias" for name in attention) if architecture.qkv_bias else None,
         head_norm=_load_head_norm(architecture, weights, prefix) if architecture.qk_norm else None,
     )

@@ -7,7 +7,7 @@ all.
 """
 
 from collections.abc import Iterable
-from typing import NewType
+from typing import Self
 
 import torch
 
@@ -16,8 +16,21 @@ from axon.engine.pytorch.product import make_product
 REFERENCE_ROWS = 8
 _CANDIDATE_ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
-Tiling = NewType("Tiling", tuple[int, ...])
-"""Sizes of a step's tiles in rows, in order."""
+
+class Tiling(tuple[int, ...]):
+    """Sizes of a step's tiles in rows, in order."""
+
+    proven: tuple[int, ...]
+    """The sizes that tiles may have; none: any."""
+
+    def __new__(cls, sizes: Iterable[int], proven: tuple[int, ...] = ()) -> Self:
+        tiling = super().__new__(cls, sizes)
+        tiling.proven = proven
+        return tiling
+
+    def of(self, num_rows: int) -> "Tiling":
+        """A tiling of another number of rows, by the same proven sizes."""
+        return tile(num_rows, self.proven) if self.proven else Tiling((num_rows,))
 
 
 class Linear:
@@ -37,7 +50,7 @@ class Linear:
 
 def proven_sizes(linears: Iterable[Linear]) -> tuple[int, ...]:
     """The tile sizes, smallest first, that give every linear the same rows as the reference size."""
-    by_shape = {(linear.num_outputs, linear.num_inputs): linear for linear in linears}
+    by_shape = {(linear.num_outputs, linear.num_inputs, linear.dtype): linear for linear in linears}
     proven = [_sizes_like_reference(linear) for linear in by_shape.values()]
     return tuple(size for size in _CANDIDATE_ROWS if all(size in sizes for sizes in proven))
 
@@ -46,7 +59,7 @@ def tile(num_rows: int, sizes: tuple[int, ...]) -> Tiling:
     """Covers at least ``num_rows`` rows: the largest size as often as it fits, then the smallest that fits the rest."""
     num_largest, rest = divmod(num_rows, sizes[-1])
     tail = [next(size for size in sizes if size >= rest)] if rest else []
-    return Tiling((*[sizes[-1]] * num_largest, *tail))
+    return Tiling((*[sizes[-1]] * num_largest, *tail), sizes)
 
 
 def _sizes_like_reference(linear: Linear) -> set[int]:

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axon.engine.engine import Engine
-from axon.engine.load.architecture import Rope, read_architecture
+from axon.engine.load.architecture import read_architecture
 from axon.engine.load.convert.gguf import MANIFEST, STAMP, convert_gguf, is_converted
 from axon.engine.load.convert.tensors import unpermute
+from axon.engine.load.rope import Rope
 from axon.engine.load.weights import Weights
 from axon.errors import Misconfigured
 from axon.text.template import load_template, require_template

@@ -1,0 +1,34 @@
+"""A family's tensors by the engine's names, whatever its files call them. Reads by ``Weights``; knows no backend."""
+
+from collections.abc import Iterable
+
+import torch
+
+from axon.engine.load.architecture import Architecture
+from axon.engine.load.layout import is_plain, place_of
+from axon.engine.load.weights import Weights
+
+
+class Arranged:
+    """The tensors of a model's files under the engine's names."""
+
+    def __init__(self, weights: Weights, architecture: Architecture) -> None:
+        self._weights = weights
+        self._architecture = architecture
+
+    def take(self, name: str) -> torch.Tensor:
+        """One tensor, in the dtype that the model computes in."""
+        return self._weights.take(place_of(name, self._architecture).name)
+
+    def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor:
+        """The slice ``start`` to ``stop`` of a tensor along a dimension."""
+        return self._weights.take_part(place_of(name, self._architecture).name, dim, start, stop)
+
+    def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
+        """Several tensors concatenated along their outputs, so that one product computes them all."""
+        return torch.cat([self.take(name) for name in names])
+
+
+def arranged(weights: Weights, architecture: Architecture) -> Weights | Arranged:
+    """The weights by the engine's names; themselves where the files have these names."""
+    return weights if is_plain(architecture) else Arranged(weights, architecture)

@@ -1,0 +1,124 @@
+"""The families of models that the engine computes: a table of traits by ``model_type``. Knows no sizes, no tensors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+from types import MappingProxyType
+
+from axon.errors import Misconfigured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What all models of one ``model_type`` have in common; the defaults are Llama's."""
+
+    title: str
+    """What people call it."""
+    qkv_bias: bool = False
+    """Queries, keys and values have a bias."""
+    qk_norm: bool = False
+    """Each head's queries and keys are normalised before they are rotated."""
+    tied_embedding: bool = False
+    """Whether the output head is the embedding where config.json does not say it."""
+    rope_theta: float = 10000.0
+    """The base of the rotary frequencies where config.json does not say it."""
+    ropes: tuple[str, ...] = ("default", "linear", "llama3", "factors")
+    """The kinds of rope scaling that its models come with."""
+    windowed: bool = False
+    """Whether ``sliding_window`` counts without ``use_sliding_window``."""
+    experts: "ExpertKeys | None" = None
+    """A mixture of experts: the keys of config.json that describe it."""
+    file_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Parts of the engine's tensor names, and what its files have instead."""
+    on_gpu: bool = False
+    """Whether the CUDA engine computes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertKeys:
+    """Where a family's config.json describes its experts."""
+
+    count: tuple[str, ...]
+    """The key of the number of experts; several are several spellings."""
+    inner: str
+    """The key of the experts' inner size."""
+    normalises: bool | None = None
+    """Whether the weights of a token's experts are scaled to a sum of 1; None: ``norm_topk_prob`` says it."""
+
+
+FAMILIES: Mapping[str, Family] = {
+    "llama": Family(title="Llama 2 and 3, SmolLM2", on_gpu=True),
+    "mistral": Family(title="Mistral", windowed=True, on_gpu=True),
+    "qwen2": Family(title="Qwen 2.5", qkv_bias=True, on_gpu=True),
+    "qwen3": Family(title="Qwen 3", qk_norm=True, on_gpu=True),
+    "mixtral": Family(
+        title="Mixtral",
+        windowed=True,
+        rope_theta=1000000.0,
+        experts=ExpertKeys(count=("num_local_experts",), inner="intermediate_size", normalises=True),
+        file_names={
+            "mlp.experts": "block_sparse_moe.experts",
+            "mlp.gate.": "block_sparse_moe.gate.",
+            "gate_proj": "w1",
+            "up_proj": "w3",
+            "down_proj": "w2",
+        },
+    ),
+    "qwen3_moe": Family(
+        title="Qwen 3 MoE",
+        qk_norm=True,
+        experts=ExpertKeys(count=("num_experts", "num_local_experts"), inner="moe_intermediate_size"),
+    ),
+}
+"""The engine computes these, by their ``model_type`` in config.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A family that the engine does not compute: what it lacks for it, and which family is nearest."""
+
+    lacks: str
+    nearest: str
+
+
+_KNOWN_MISSING = {
+    "gpt_oss": _Missing("attention sinks and experts in MXFP4", "qwen3_moe"),
+    "qwen2_moe": _Missing("an expert that all tokens share", "qwen3_moe"),
+    "deepseek_v2": _Missing("multi-head latent attention and shared experts", "qwen3_moe"),
+    "deepseek_v3": _Missing("multi-head latent attention and shared experts", "qwen3_moe"),
+    "llama4": _Missing("its chunked attention and shared experts", "llama"),
+    "qwen3_next": _Missing("linear attention", "qwen3_moe"),
+    "mistral3": _Missing("the pictures that it reads", "mistral"),
+    "phi": _Missing("layers whose attention and MLP run side by side, with biases", "llama"),
+    "phimoe": _Missing("LayerNorm with biases and its routing", "mixtral"),
+    "olmo2": _Missing("norms behind its blocks alone", "qwen3"),
+    "gpt2": _Missing("learned positions, LayerNorm and biases", "llama"),
+    "mamba": _Missing("state space layers", "llama"),
+}
+"""Families that people often try, and what the engine lacks for them."""
+
+
+def family_of(model_type: object) -> Family:
+    """The traits of a ``model_type``; raises ``Misconfigured`` with what is missing and the nearest that works."""
+    if isinstance(model_type, str) and model_type in FAMILIES:
+        return FAMILIES[model_type]
+    raise Misconfigured(unknown_sentence(model_type))
+
+
+def unknown_sentence(model_type: object) -> str:
+    """One sentence for a family that is not in the table: what is missing, and the nearest architecture that works."""
+    known = _KNOWN_MISSING.get(str(model_type)) or _Missing("its layers", _nearest(str(model_type)))
+    return (
+        f"models of type {model_type!r} are not supported yet: the engine lacks {known.lacks}; the nearest "
+        f"architecture that works is {known.nearest}, and these do: {', '.join(FAMILIES)}"
+    )
+
+
+def _nearest(model_type: str) -> str:
+    """The family whose name begins alike and has the least of its own; ``llama`` where none has three letters alike."""
+
+    def num_alike(name: str) -> int:
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, model_type, strict=False)))
+
+    best = max(FAMILIES, key=lambda name: 2 * num_alike(name) - len(name))
+    return best if num_alike(best) >= 3 else "llama"

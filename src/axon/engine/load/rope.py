@@ -1,0 +1,106 @@
+"""Rotary position embedding: the frequencies of a model's config.json. Knows no tensors."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from axon.errors import Misconfigured
+
+_KINDS = ("default", "linear", "llama3", "factors", "longrope")
+_OTHER_NAMES = {"su": "longrope"}
+"""What older files call a kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rope:
+    """Rotary position embedding: how positions rotate queries and keys."""
+
+    theta: float = 10000.0
+    kind: str = "default"
+    """``default``, ``linear``, ``llama3`` or ``factors``."""
+    factor: float = 1.0
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_max_len: int = 8192
+    factors: tuple[float, ...] = ()
+    """Divisor of each frequency, where a file gives them one by one."""
+    partial: float = 1.0
+    """Part of each head that is rotated: its first dimensions."""
+    scale: float = 1.0
+    """Cosines and sines are multiplied by this."""
+
+    def rotary_dim(self, head_dim: int) -> int:
+        """Dimensions of a head that are rotated, from its first on."""
+        return int(head_dim * self.partial)
+
+    def frequencies(self, head_dim: int) -> list[float]:
+        """Radians per position of each pair of rotated dimensions."""
+        dim = self.rotary_dim(head_dim)
+        plain = [self.theta ** (-2 * index / dim) for index in range(dim // 2)]
+        if self.kind == "linear":
+            return [frequency / self.factor for frequency in plain]
+        if self.kind == "llama3":
+            return [self._stretch(frequency) for frequency in plain]
+        if self.kind == "factors":
+            return [frequency / factor for frequency, factor in zip(plain, self.factors, strict=True)]
+        return plain
+
+    def _stretch(self, frequency: float) -> float:
+        """Llama 3.1: divides low frequencies by ``factor``, keeps high ones, interpolates between."""
+        rotations = self.original_max_len * frequency / (2 * math.pi)
+        blend = (rotations - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
+        blend = min(1.0, max(0.0, blend))
+        return (1 - blend) * frequency / self.factor + blend * frequency
+
+
+def read_rope(config: Mapping[str, Any], scaling: Mapping[str, Any], default_theta: float = 10000.0) -> Rope:
+    """The rope that ``scaling`` (``rope_parameters`` or ``rope_scaling``) and the config around it describe; raises
+    ``Misconfigured`` for a kind that is not supported."""
+    kind = rope_kind(scaling)
+    partial = scaling.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0
+    plain = Rope(theta=scaling.get("rope_theta") or default_theta, partial=partial)
+    if kind == "longrope":
+        return _read_longrope(config, scaling, plain)
+    return Rope(
+        theta=plain.theta,
+        partial=plain.partial,
+        kind=kind,
+        factor=scaling.get("factor", 1.0),
+        low_freq_factor=scaling.get("low_freq_factor", 1.0),
+        high_freq_factor=scaling.get("high_freq_factor", 4.0),
+        original_max_len=scaling.get("original_max_position_embeddings", 8192),
+        factors=tuple(scaling.get("factors", ())),
+    )
+
+
+def rope_kind(scaling: Mapping[str, Any]) -> str:
+    """The kind of scaling by its newest name; raises ``Misconfigured`` for one that is not supported."""
+    kind = scaling.get("rope_type") or scaling.get("type") or "default"
+    kind = _OTHER_NAMES.get(kind, kind)
+    if kind not in _KINDS:
+        raise Misconfigured(f"rope scaling of type {kind!r} is not supported yet")
+    return str(kind)
+
+
+def trained_len(config: Mapping[str, Any], scaling: Mapping[str, Any]) -> int:
+    """Tokens that a LongRoPE model was first trained with: within them its short factors hold."""
+    found = scaling.get("original_max_position_embeddings") or config.get("original_max_position_embeddings")
+    return int(found or config["max_position_embeddings"])
+
+
+def _read_longrope(config: Mapping[str, Any], scaling: Mapping[str, Any], plain: Rope) -> Rope:
+    """LongRoPE within the length that the model was first trained with: short factors, and one scale for all."""
+    length = trained_len(config, scaling)
+    stretched = scaling.get("factor") or config["max_position_embeddings"] / length
+    scale = scaling.get("attention_factor")
+    if scale is None:
+        scale = math.sqrt(1 + math.log(stretched) / math.log(length)) if stretched > 1 else 1.0
+    return Rope(
+        theta=plain.theta,
+        partial=plain.partial,
+        kind="factors",
+        factors=tuple(scaling["short_factor"]),
+        original_max_len=length,
+        scale=scale,
+    )

@@ -1,0 +1,52 @@
+"""Tiny random checkpoints of the families that ``builders`` cannot write: transformers makes and saves them."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+_SIZES: dict[str, Any] = {
+    "vocab_size": 272,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 512,
+    "bos_token_id": 1,
+    "eos_token_id": 257,
+    "pad_token_id": 0,
+}
+NEWER: dict[str, dict[str, Any]] = {
+    "mixtral": {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2},
+    "qwen3_moe": {
+        "model_type": "qwen3_moe",
+        "num_experts": 20,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 40,
+        "norm_topk_prob": True,
+    },
+    "qwen3_moe, some layers dense": {
+        "model_type": "qwen3_moe",
+        "num_experts": 5,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 24,
+        "norm_topk_prob": False,
+        "mlp_only_layers": [1],
+    },
+}
+"""Configs by name, beside the sizes that all have."""
+
+
+@torch.inference_mode()
+def make_checkpoint(folder: Path, name: str, **changes: Any) -> Path:
+    """Writes a random model as transformers does; equal arguments give equal weights."""
+    config = AutoConfig.for_model(**_SIZES | NEWER[name] | changes)
+    model = AutoModelForCausalLM.from_config(config)
+    generator = torch.Generator().manual_seed(7)
+    for parameter in model.parameters():
+        parameter.normal_(0, 0.3, generator=generator)
+    model.save_pretrained(folder)
+    return folder

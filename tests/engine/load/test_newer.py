@@ -1,0 +1,76 @@
+"""Mixtral and Qwen 3 MoE: tiny random ones, saved by transformers, against transformers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from axon.engine.backend import choose_dtype
+from axon.engine.config import EngineConfig
+from axon.engine.engine import Engine
+from axon.engine.load.architecture import read_architecture
+from axon.engine.load.family import FAMILIES
+from axon.engine.load.layout import file_shapes
+from axon.engine.load.tensor_files import check_tensors, find_tensors
+from axon.engine.protocol.messages import Add
+from axon.errors import Misconfigured
+from tests import long
+from tests.engine.builders import make_add, run_exactly, run_to_end, with_config
+from tests.engine.checkpoints import NEWER, make_checkpoint
+from tests.engine.reference import transformers_model
+
+PROMPTS = [[(7 * index + 13 * number) % 250 for index in range(1 + 5 * number)] for number in range(30)]
+NUM_TOKENS = 64
+
+
+@pytest.fixture(scope="module", params=NEWER)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_checkpoint(tmp_path_factory.mktemp("newer") / request.param, request.param)
+
+
+def adds_for(prompts: list[list[int]], **more: Any) -> list[Add]:
+    return [
+        make_add(str(number), prompt=prompt, ignore_eos=True, **{"max_tokens": NUM_TOKENS, **more})
+        for number, prompt in enumerate(prompts)
+    ]
+
+
+def test_greedy_tokens_in_float32_equal_those_of_transformers(folder: Path) -> None:
+    prompts = long.some(PROMPTS)
+    model = transformers_model.load(folder)
+    expected = [transformers_model.answer(model, prompt, NUM_TOKENS) for prompt in prompts]
+    assert list(run_to_end(Engine(with_config(), folder), adds_for(prompts)).values()) == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_answer_in_a_batch_is_bitwise_the_one_alone(folder: Path, dtype: str) -> None:
+    adds = adds_for(PROMPTS[:12:2], max_tokens=8, logprobs=3)
+    engine = Engine(with_config(dtype=dtype), folder)
+    together = run_exactly(engine, adds)
+    for add in adds:
+        assert run_exactly(engine, [add])[add.id] == together[add.id]
+
+
+def test_a_checkpoint_has_the_tensors_that_its_config_asks_for_and_no_others(folder: Path) -> None:
+    architecture = read_architecture(folder)
+    check_tensors(folder, architecture)
+    assert set(find_tensors(folder)) == set(file_shapes(architecture))
+
+
+def test_a_gpu_refuses_what_it_does_not_compute_and_says_what_to_do(folder: Path) -> None:
+    architecture = read_architecture(folder)
+    assert not FAMILIES[architecture.model_type].on_gpu
+    with pytest.raises(
+        Misconfigured, match=rf"{architecture.model_type} models run on a CPU alone.*engine\.device = cpu"
+    ):
+        choose_dtype(EngineConfig(device="cuda"), architecture)
+
+
+@pytest.mark.parametrize("number", [0, 7, "two"])
+def test_more_experts_for_a_token_than_there_are_is_refused(number: object, tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path, "mixtral")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_experts_per_tok": number}))
+    with pytest.raises(Misconfigured, match="num_experts_per_tok is"):
+        read_architecture(folder)
