@@ -36,6 +36,19 @@ NEWER: dict[str, dict[str, Any]] = {
         "norm_topk_prob": False,
         "mlp_only_layers": [1],
     },
+    "gemma3": {
+        "model_type": "gemma3_text",
+        "num_hidden_layers": 4,
+        "num_attention_heads": 8,
+        "hidden_size": 64,
+        "sliding_window": 24,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+        "query_pre_attn_scalar": 24,
+        "rope_parameters": {
+            "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1000000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        },
+    },
 }
 """Configs by name, beside the sizes that all have."""
 

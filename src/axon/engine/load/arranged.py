@@ -17,8 +17,10 @@ class Arranged:
         self._architecture = architecture
 
     def take(self, name: str) -> torch.Tensor:
-        """One tensor, in the dtype that the model computes in."""
-        return self._weights.take(place_of(name, self._architecture).name)
+        """One tensor, in the dtype that the model computes in; a norm with an offset in float32, with the offset."""
+        tensor = self._weights.take(place_of(name, self._architecture).name)
+        offset = self._architecture.family.norm_offset
+        return tensor.float() + offset if offset and name.endswith("norm.weight") else tensor
 
     def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor:
         """The slice ``start`` to ``stop`` of a tensor along a dimension."""

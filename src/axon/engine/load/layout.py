@@ -15,8 +15,8 @@ class Place(NamedTuple):
 
 
 def is_plain(architecture: Architecture) -> bool:
-    """Whether the files have the engine's names and nothing but whole tensors."""
-    return not architecture.family.file_names
+    """Whether the files have the engine's names, whole tensors, and norms as they are multiplied."""
+    return not (architecture.family.file_names or architecture.family.norm_offset)
 
 
 def place_of(name: str, architecture: Architecture) -> Place:
