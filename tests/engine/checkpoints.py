@@ -49,6 +49,20 @@ NEWER: dict[str, dict[str, Any]] = {
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
         },
     },
+    "phi3": {"model_type": "phi3", "partial_rotary_factor": 0.75},
+    "phi3, longrope": {
+        "model_type": "phi3",
+        "tie_word_embeddings": True,
+        "head_dim": 8,
+        "original_max_position_embeddings": 256,
+        "rope_parameters": {
+            "rope_type": "longrope",
+            "rope_theta": 10000.0,
+            "partial_rotary_factor": 0.75,
+            "short_factor": [1.0, 1.3, 2.0],
+            "long_factor": [1.0, 4.0, 8.0],
+        },
+    },
 }
 """Configs by name, beside the sizes that all have."""
 

@@ -1,4 +1,4 @@
-"""Mixtral, Qwen 3 MoE and Gemma 3: tiny random ones, saved by transformers, against transformers."""
+"""Mixtral, Qwen 3 MoE, Gemma 3 and Phi 3: tiny random ones, saved by transformers, against transformers."""
 
 import json
 from pathlib import Path
@@ -107,3 +107,23 @@ def test_a_gemma_as_it_was_published_has_the_same_windows_and_ropes(tmp_path: Pa
     assert read_architecture(folder) == expected
     assert expected.windows == (24, 0, 24, 0)
     assert expected.tied_embedding
+
+
+def test_a_longrope_model_ends_where_its_long_factors_would_begin(tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path, "phi3, longrope")
+    assert read_architecture(folder).max_model_len == 256
+    config = json.loads((folder / "config.json").read_text())
+    config["rope_parameters"]["short_factor"] = [1.0, 2.0]
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(Misconfigured, match="2 factors for 3 frequencies"):
+        Engine(with_config(), folder)
+
+
+@pytest.mark.parametrize("kind", ["yarn", "dynamic", "llama3"])
+def test_a_phi_with_another_rope_is_refused_by_its_name(kind: str, tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path, "phi3")
+    config = json.loads((folder / "config.json").read_text())
+    config["rope_parameters"] |= {"rope_type": kind, "factor": 2.0}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(Misconfigured, match=f"{kind}' .*not supported"):
+        read_architecture(folder)

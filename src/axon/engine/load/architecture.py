@@ -9,7 +9,7 @@ from typing import Any
 
 from axon.engine.load.family import FAMILIES, ExpertKeys, Family, family_of
 from axon.engine.load.fp8_layout import check_quantisation
-from axon.engine.load.rope import Rope, read_rope, rope_kind
+from axon.engine.load.rope import Rope, read_rope, rope_kind, trained_len
 from axon.errors import Misconfigured
 
 Shapes = dict[str, tuple[int, ...]]
@@ -191,7 +191,7 @@ def read_architecture(model_dir: Path) -> Architecture:
             windows=_read_windows(config) if family.local_theta else (),
             query_scalar=float(config.get("query_pre_attn_scalar", family.query_scalar)),
             tied_embedding=config.get("tie_word_embeddings", family.tied_embedding),
-            max_model_len=min(config["max_position_embeddings"], _read_window(config, family)),
+            max_model_len=min(_read_length(config), _read_window(config, family)),
             eos_ids=_read_eos_ids(config, _read_json(model_dir / "generation_config.json") or {}),
             model_type=config["model_type"],
             qkv_bias=family.qkv_bias,
@@ -246,14 +246,27 @@ def _read_window(config: Mapping[str, Any], family: Family) -> int:
 
 def _read_rope(config: Mapping[str, Any], family: Family, default_theta: float) -> Rope:
     """The rope of layers that see all."""
-    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    scaling = scaling.get("full_attention", scaling)
+    scaling = _scaling(config)
     if (kind := rope_kind(scaling)) not in family.ropes:
         raise Misconfigured(f"{config['model_type']} models with rope scaling of type {kind!r} are not supported yet")
     rope = read_rope(config, scaling, config.get("rope_theta", default_theta))
-    if rope.partial != 1.0:
+    if rope.partial != 1.0 and not family.rotates_part:
         raise Misconfigured("models that rotate only a part of each head are not supported yet")
     return rope
+
+
+def _scaling(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the config says of the rope of layers that see all."""
+    scaling: Mapping[str, Any] = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    return scaling.get("full_attention", scaling)
+
+
+def _read_length(config: Mapping[str, Any]) -> int:
+    """The longest context. LongRoPE has other factors beyond the length that it was first trained with, which would
+    rotate the keys that are kept anew: a context ends there."""
+    length: int = config["max_position_embeddings"]
+    scaling = _scaling(config)
+    return min(length, trained_len(config, scaling)) if rope_kind(scaling) == "longrope" else length
 
 
 def _read_local_rope(config: Mapping[str, Any], family: Family) -> Rope:

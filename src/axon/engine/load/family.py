@@ -61,6 +61,10 @@ class Family:
     """A mixture of experts: the keys of config.json that describe it."""
     file_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Parts of the engine's tensor names, and what its files have instead."""
+    fused: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Matrices of its files that hold several of the engine's, one below the other."""
+    rotates_part: bool = False
+    """Whether positions may rotate the first dimensions of a head alone (``partial_rotary_factor``)."""
     on_gpu: bool = False
     """Whether the CUDA engine computes it."""
 
@@ -117,6 +121,13 @@ FAMILIES: Mapping[str, Family] = {
         scales_embedding=True,
         query_scalar=256.0,
     ),
+    "phi3": Family(
+        title="Phi 3, Phi 4",
+        windowed=True,
+        ropes=("default", "longrope"),
+        rotates_part=True,
+        fused={"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")},
+    ),
 }
 """The engine computes these, by their ``model_type`` in config.json."""
 
@@ -140,7 +151,10 @@ _KNOWN_MISSING = {
     "llama4": _Missing("its chunked attention and shared experts", "llama"),
     "qwen3_next": _Missing("linear attention", "qwen3_moe"),
     "mistral3": _Missing("the pictures that it reads", "mistral"),
-    "phi": _Missing("layers whose attention and MLP run side by side, with biases", "llama"),
+    "phi": _Missing("layers whose attention and MLP run side by side, with biases", "phi3"),
+    "phi3small": _Missing("block-sparse attention", "phi3"),
+    "phi3_v": _Missing("the pictures that it reads", "phi3"),
+    "phi4mm": _Missing("the pictures and sounds that it reads", "phi3"),
     "phimoe": _Missing("LayerNorm with biases and its routing", "mixtral"),
     "olmo2": _Missing("norms behind its blocks alone", "qwen3"),
     "gpt2": _Missing("learned positions, LayerNorm and biases", "llama"),

@@ -130,9 +130,10 @@ class Llama:
 
 
 def _rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Rotates the pairs (i, i + dim/2) of every head [row, head, dim] by its row's angles."""
-    first, second = heads.chunk(2, dim=-1)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+    """Rotates the pairs (i, i + half) of every head [row, head, dim] by its row's angles, ``half`` of them."""
+    half = cos.shape[-1]
+    first, second, rest = torch.split(heads, [half, half, heads.shape[-1] - 2 * half], dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin, rest], dim=-1)
 
 
 def _rope_table(architecture: Architecture, rope: Rope, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
