@@ -36,6 +36,33 @@ NEWER: dict[str, dict[str, Any]] = {
         "norm_topk_prob": False,
         "mlp_only_layers": [1],
     },
+    "gemma3": {
+        "model_type": "gemma3_text",
+        "num_hidden_layers": 4,
+        "num_attention_heads": 8,
+        "hidden_size": 64,
+        "sliding_window": 24,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+        "query_pre_attn_scalar": 24,
+        "rope_parameters": {
+            "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1000000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        },
+    },
+    "phi3": {"model_type": "phi3", "partial_rotary_factor": 0.75},
+    "phi3, longrope": {
+        "model_type": "phi3",
+        "tie_word_embeddings": True,
+        "head_dim": 8,
+        "original_max_position_embeddings": 256,
+        "rope_parameters": {
+            "rope_type": "longrope",
+            "rope_theta": 10000.0,
+            "partial_rotary_factor": 0.75,
+            "short_factor": [1.0, 1.3, 2.0],
+            "long_factor": [1.0, 4.0, 8.0],
+        },
+    },
 }
 """Configs by name, beside the sizes that all have."""
 

@@ -1,4 +1,4 @@
-"""Mixtral and Qwen 3 MoE: tiny random ones, saved by transformers, against transformers."""
+"""Mixtral, Qwen 3 MoE, Gemma 3 and Phi 3: tiny random ones, saved by transformers, against transformers."""
 
 import json
 from pathlib import Path
@@ -73,4 +73,57 @@ def test_more_experts_for_a_token_than_there_are_is_refused(number: object, tmp_
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"num_experts_per_tok": number}))
     with pytest.raises(Misconfigured, match="num_experts_per_tok is"):
+        read_architecture(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"attn_logit_softcapping": 50.0}, r"soft caps \(attn_logit_softcapping\)"),
+        ({"final_logit_softcapping": 30.0}, r"soft caps \(final_logit_softcapping\)"),
+        ({"use_bidirectional_attention": True}, "tokens that see later ones"),
+        ({"hidden_activation": "relu"}, "'relu' is not supported"),
+        ({"layer_types": ["full_attention"]}, "layer_types has 1 entries for 4 layers"),
+    ],
+)
+def test_a_gemma_that_would_compute_wrongly_is_refused(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path, "gemma3")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(Misconfigured, match=reason):
+        read_architecture(folder)
+
+
+def test_a_gemma_as_it_was_published_has_the_same_windows_and_ropes(tmp_path: Path) -> None:
+    """The first files have a pattern and two bases in place of lists and ``rope_parameters``."""
+    folder = make_checkpoint(tmp_path, "gemma3")
+    config = json.loads((folder / "config.json").read_text())
+    old = {"sliding_window_pattern": 2, "rope_theta": 1e6, "rope_local_base_freq": 1e4}
+    old["rope_scaling"] = {"rope_type": "linear", "factor": 4.0}
+    left = {key: value for key, value in config.items() if key not in ("layer_types", "rope_parameters")}
+    del left["tie_word_embeddings"]
+    expected = read_architecture(folder)
+    (folder / "config.json").write_text(json.dumps(left | old))
+    assert read_architecture(folder) == expected
+    assert expected.windows == (24, 0, 24, 0)
+    assert expected.tied_embedding
+
+
+def test_a_longrope_model_ends_where_its_long_factors_would_begin(tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path, "phi3, longrope")
+    assert read_architecture(folder).max_model_len == 256
+    config = json.loads((folder / "config.json").read_text())
+    config["rope_parameters"]["short_factor"] = [1.0, 2.0]
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(Misconfigured, match="2 factors for 3 frequencies"):
+        Engine(with_config(), folder)
+
+
+@pytest.mark.parametrize("kind", ["yarn", "dynamic", "llama3"])
+def test_a_phi_with_another_rope_is_refused_by_its_name(kind: str, tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path, "phi3")
+    config = json.loads((folder / "config.json").read_text())
+    config["rope_parameters"] |= {"rope_type": kind, "factor": 2.0}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(Misconfigured, match=f"{kind}' .*not supported"):
         read_architecture(folder)

@@ -59,7 +59,13 @@ def experts_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_checkpoint(tmp_path_factory.mktemp("native") / "experts", "qwen3_moe", mlp_only_layers=[1])
 
 
-@pytest.fixture(params=["folder", "wide_folder", "shared_folder", "experts_folder"])
+@pytest.fixture(scope="session")
+def windows_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Gemma 3: layers with a window of 40 tokens among others, and norms behind blocks."""
+    return make_checkpoint(tmp_path_factory.mktemp("native") / "windows", "gemma3", sliding_window=40)
+
+
+@pytest.fixture(params=["folder", "wide_folder", "shared_folder", "experts_folder", "windows_folder"])
 def model_folder(request: pytest.FixtureRequest) -> Path:
     folder: Path = request.getfixturevalue(request.param)
     return folder

@@ -73,7 +73,10 @@ def agreeing_with_float32(folder: Path) -> float:
     return float(np.mean(np.array(ours) == np.array(float32_likeliest(folder, tokens))))
 
 
-def test_it_agrees_with_float32_on_a_past_of_several_parts(folder: Path) -> None:
+@pytest.mark.parametrize("window", [0, 40, 270])
+def test_it_agrees_with_float32_on_a_past_of_several_parts(folder: Path, window: int, tmp_path: Path) -> None:
+    if window:
+        folder = make_checkpoint(tmp_path / "model", "gemma3", sliding_window=window)
     tokens = make_tokens(3, 400)
     tiny = Tiny(folder, threads=2, num_blocks=25)
     ours = tiny.logits((0, 0, tokens))[0].argmax(axis=1).tolist()

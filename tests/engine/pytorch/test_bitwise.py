@@ -38,7 +38,7 @@ def test_a_tiling_covers_the_rows_with_allowed_sizes(num_rows: int) -> None:
     assert set(tiling) <= {2, 8, 64}
 
 
-def make_attention(num_heads: int, num_kv_heads: int) -> Attention:
+def make_attention(num_heads: int, num_kv_heads: int, window: int) -> Attention:
     architecture = Architecture(
         vocab_size=10,
         hidden_size=num_heads * 16,
@@ -52,20 +52,22 @@ def make_attention(num_heads: int, num_kv_heads: int) -> Attention:
         tied_embedding=True,
         max_model_len=1000,
         eos_ids=frozenset(),
+        windows=(window,),
     )
     return Attention(architecture, KVMemory(architecture, 40, 16, torch.float32))
 
 
 @pytest.mark.parametrize(("num_heads", "num_kv_heads"), [(6, 2), (3, 3), (8, 1)])
 @pytest.mark.parametrize("chunk", [1, 3, 32, 100])
+@pytest.mark.parametrize("window", [0, 20, 150])
 def test_attention_in_chunks_equals_attention_at_once_and_the_textbook(
-    num_heads: int, num_kv_heads: int, chunk: int
+    num_heads: int, num_kv_heads: int, chunk: int, window: int
 ) -> None:
     length = 300
     queries, keys, values = (torch.randn(length, heads, 16) for heads in (num_heads, num_kv_heads, num_kv_heads))
 
     def attend(chunk: int, block_ids: tuple[int, ...]) -> torch.Tensor:
-        attention = make_attention(num_heads, num_kv_heads)
+        attention = make_attention(num_heads, num_kv_heads, window)
         parts = []
         for first in range(0, length, chunk):
             part = slice(first, min(first + chunk, length))
@@ -78,5 +80,7 @@ def test_attention_in_chunks_equals_attention_at_once_and_the_textbook(
     whole = attend(length, tuple(range(19)))
     assert torch.equal(attend(chunk, tuple(range(39, 20, -1))), whole)
     query, key, value = (each.transpose(0, 1)[None] for each in (queries, keys, values))
-    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
+    distance = torch.arange(length)[:, None] - torch.arange(length)
+    mask = (distance >= 0) & (distance < (window or length))
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, enable_gqa=True)
     assert torch.allclose(whole, expected[0].transpose(0, 1).reshape(length, -1), atol=1e-5)

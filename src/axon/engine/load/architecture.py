@@ -9,7 +9,7 @@ from typing import Any
 
 from axon.engine.load.family import FAMILIES, ExpertKeys, Family, family_of
 from axon.engine.load.quantisation import check_quantisation, is_fp8
-from axon.engine.load.rope import Rope, read_rope, rope_kind
+from axon.engine.load.rope import Rope, read_rope, rope_kind, trained_len
 from axon.errors import Misconfigured
 
 Shapes = dict[str, tuple[int, ...]]
@@ -55,6 +55,12 @@ class Architecture:
     experts: Experts | None = None
     dense_layers: frozenset[int] = frozenset()
     """The layers of a mixture of experts that have a plain MLP."""
+    windows: tuple[int, ...] = ()
+    """The sliding window of each layer in tokens, the query's own included; 0: the layer sees all. Empty: all do."""
+    local_rope: Rope | None = None
+    """The rope of layers with a window, where it is another one."""
+    query_scalar: float = 0.0
+    """The number whose root divides attention scores; 0: the size of a head."""
 
     @property
     def family(self) -> Family:
@@ -65,6 +71,24 @@ class Architecture:
     def group_size(self) -> int:
         """Query heads that share a KV head."""
         return self.num_heads // self.num_kv_heads
+
+    @property
+    def query_scale(self) -> float:
+        """Attention scores are multiplied by this."""
+        return (self.query_scalar or self.head_dim) ** -0.5
+
+    @property
+    def embedding_scale(self) -> float:
+        """Embeddings are multiplied by this."""
+        return math.sqrt(self.hidden_size) if self.family.scales_embedding else 1.0
+
+    def window_of(self, layer: int) -> int:
+        """Tokens that a query of the layer sees, its own included; 0: all."""
+        return self.windows[layer] if self.windows else 0
+
+    def rope_of(self, layer: int) -> Rope:
+        """The rope of a layer."""
+        return self.local_rope if self.local_rope and self.window_of(layer) else self.rope
 
     def experts_of(self, layer: int) -> Experts | None:
         """The experts of a layer; None where it has a plain MLP."""
@@ -99,11 +123,8 @@ class Architecture:
         hidden = self.hidden_size
         sizes = {"q": self.num_heads * self.head_dim, "k": self.num_kv_heads * self.head_dim}
         sizes["v"] = sizes["k"]
-        shapes: Shapes = {
-            "input_layernorm.weight": (hidden,),
-            "post_attention_layernorm.weight": (hidden,),
-            "self_attn.o_proj.weight": (hidden, sizes["q"]),
-        }
+        shapes: Shapes = {f"{name}.weight": (hidden,) for name in self.family.norms.names}
+        shapes["self_attn.o_proj.weight"] = (hidden, sizes["q"])
         shapes |= {f"self_attn.{name}_proj.weight": (size, hidden) for name, size in sizes.items()}
         if self.qkv_bias:
             shapes |= {f"self_attn.{name}_proj.bias": (size,) for name, size in sizes.items()}
@@ -154,7 +175,7 @@ def read_architecture(model_dir: Path) -> Architecture:
         raise Misconfigured(f"{model_dir} is not a model folder: it has no config.json")
     try:
         family = family_of(config.get("model_type"))
-        _refuse_unsupported(config)
+        _refuse_unsupported(config, family)
         _check_sizes(config)
         return Architecture(
             vocab_size=config["vocab_size"],
@@ -165,9 +186,12 @@ def read_architecture(model_dir: Path) -> Architecture:
             num_kv_heads=config.get("num_key_value_heads") or config["num_attention_heads"],
             head_dim=config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
             rms_norm_eps=config.get("rms_norm_eps", 1e-6),
-            rope=_read_rope(config, family),
+            rope=_read_rope(config, family, family.rope_theta),
+            local_rope=_read_local_rope(config, family) if family.local_theta else None,
+            windows=_read_windows(config) if family.local_theta else (),
+            query_scalar=float(config.get("query_pre_attn_scalar", family.query_scalar)),
             tied_embedding=config.get("tie_word_embeddings", family.tied_embedding),
-            max_model_len=min(config["max_position_embeddings"], _read_window(config, family)),
+            max_model_len=min(_read_length(config), _read_window(config, family)),
             eos_ids=_read_eos_ids(config, _read_json(model_dir / "generation_config.json") or {}),
             model_type=config["model_type"],
             qkv_bias=family.qkv_bias,
@@ -192,14 +216,25 @@ def _check_sizes(config: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} is no whole number from 1 to {most:,}")
 
 
-def _refuse_unsupported(config: Mapping[str, Any]) -> None:
-    for bias in ("attention_bias", "mlp_bias"):
-        if config.get(bias):
-            raise Misconfigured(f"{config['model_type']} models with biases ({bias}) are not supported yet")
+_REFUSED = {
+    "attention_bias": "biases",
+    "mlp_bias": "biases",
+    "attn_logit_softcapping": "soft caps",
+    "final_logit_softcapping": "soft caps",
+    "use_bidirectional_attention": "tokens that see later ones",
+}
+"""Keys of a config.json whose values must be false or missing, and what they stand for."""
+
+
+def _refuse_unsupported(config: Mapping[str, Any], family: Family) -> None:
+    for key, what in _REFUSED.items():
+        if config.get(key):
+            raise Misconfigured(f"{config['model_type']} models with {what} ({key}) are not supported yet")
     if quantisation := config.get("quantization_config"):
         check_quantisation(quantisation)
-    if config.get("hidden_act", "silu") != "silu":
-        raise Misconfigured(f"an activation of type {config['hidden_act']!r} is not supported yet")
+    activation = config.get("hidden_activation") or config.get("hidden_act") or family.activation
+    if activation != family.activation:
+        raise Misconfigured(f"an activation of type {activation!r} is not supported yet")
 
 
 def _read_window(config: Mapping[str, Any], family: Family) -> int:
@@ -209,14 +244,47 @@ def _read_window(config: Mapping[str, Any], family: Family) -> int:
     return int(window or config["max_position_embeddings"])
 
 
-def _read_rope(config: Mapping[str, Any], family: Family) -> Rope:
-    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+def _read_rope(config: Mapping[str, Any], family: Family, default_theta: float) -> Rope:
+    """The rope of layers that see all."""
+    scaling = _scaling(config)
     if (kind := rope_kind(scaling)) not in family.ropes:
         raise Misconfigured(f"{config['model_type']} models with rope scaling of type {kind!r} are not supported yet")
-    rope = read_rope(config, scaling, config.get("rope_theta", family.rope_theta))
-    if rope.partial != 1.0:
+    rope = read_rope(config, scaling, config.get("rope_theta", default_theta))
+    if rope.partial != 1.0 and not family.rotates_part:
         raise Misconfigured("models that rotate only a part of each head are not supported yet")
     return rope
+
+
+def _scaling(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the config says of the rope of layers that see all."""
+    scaling: Mapping[str, Any] = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    return scaling.get("full_attention", scaling)
+
+
+def _read_length(config: Mapping[str, Any]) -> int:
+    """The longest context. LongRoPE has other factors beyond the length that it was first trained with, which would
+    rotate the keys that are kept anew: a context ends there."""
+    length: int = config["max_position_embeddings"]
+    scaling = _scaling(config)
+    return min(length, trained_len(config, scaling)) if rope_kind(scaling) == "longrope" else length
+
+
+def _read_local_rope(config: Mapping[str, Any], family: Family) -> Rope:
+    """The rope of layers with a sliding window, which is never scaled."""
+    given = (config.get("rope_parameters") or {}).get("sliding_attention") or {}
+    if (kind := rope_kind(given)) != "default":
+        raise Misconfigured(f"a sliding window with rope scaling of type {kind!r} is not supported yet")
+    return Rope(theta=given.get("rope_theta") or config.get("rope_local_base_freq", family.local_theta))
+
+
+def _read_windows(config: Mapping[str, Any]) -> tuple[int, ...]:
+    """The window of each layer: of those that ``layer_types`` names, or of all but every sixth."""
+    pattern, layers = config.get("sliding_window_pattern") or 6, range(config["num_hidden_layers"])
+    kinds = config.get("layer_types") or ["full_attention" if (i + 1) % pattern == 0 else "" for i in layers]
+    if len(kinds) != len(layers):
+        raise ValueError(f"layer_types has {len(kinds)} entries for {len(layers)} layers")
+    window = int(config["sliding_window"])
+    return tuple(0 if kind == "full_attention" else window for kind in kinds)
 
 
 def _read_experts(config: Mapping[str, Any], keys: ExpertKeys) -> Experts:

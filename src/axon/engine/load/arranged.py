@@ -17,12 +17,19 @@ class Arranged:
         self._architecture = architecture
 
     def take(self, name: str) -> torch.Tensor:
-        """One tensor, in the dtype that the model computes in."""
-        return self._weights.take(place_of(name, self._architecture).name)
+        """One tensor, in the dtype that the model computes in; a norm with an offset in float32, with the offset."""
+        place = place_of(name, self._architecture)
+        if place.stop:
+            return self._weights.take_part(place.name, 0, place.start, place.stop)
+        tensor = self._weights.take(place.name)
+        offset = self._architecture.family.norm_offset
+        return tensor.float() + offset if offset and name.endswith("norm.weight") else tensor
 
     def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor:
         """The slice ``start`` to ``stop`` of a tensor along a dimension."""
-        return self._weights.take_part(place_of(name, self._architecture).name, dim, start, stop)
+        place = place_of(name, self._architecture)
+        assert dim == 0 or not place.start, "matrices are fused along their outputs"
+        return self._weights.take_part(place.name, dim, place.start + start, place.start + stop)
 
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
         """Several tensors concatenated along their outputs, so that one product computes them all."""

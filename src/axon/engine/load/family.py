@@ -9,6 +9,25 @@ from axon.errors import Misconfigured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerNorms:
+    """The norms of a layer by their names in the files; the defaults are Llama's."""
+
+    input: str = "input_layernorm"
+    """Before attention."""
+    mlp: str = "post_attention_layernorm"
+    """Before the MLP."""
+    attention_post: str = ""
+    """Of attention's output, before it is added to the hidden rows; empty: none."""
+    mlp_post: str = ""
+    """Of the MLP's output, likewise."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those that the family has."""
+        return tuple(filter(None, (self.input, self.mlp, self.attention_post, self.mlp_post)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """What all models of one ``model_type`` have in common; the defaults are Llama's."""
 
@@ -26,10 +45,26 @@ class Family:
     """The kinds of rope scaling that its models come with."""
     windowed: bool = False
     """Whether ``sliding_window`` counts without ``use_sliding_window``."""
+    local_theta: float = 0.0
+    """The base of the rotary frequencies in layers with a sliding window, which lie among layers without one; 0: the
+    window, if any, is that of all layers, and the context ends with it."""
+    norms: LayerNorms = LayerNorms()
+    norm_offset: float = 0.0
+    """What is added to the weights of all norms: Gemma's are stored as the distance from 1."""
+    activation: str = "silu"
+    """Of the gate of an MLP, as config.json names it."""
+    scales_embedding: bool = False
+    """Whether embeddings are multiplied by the root of the hidden size."""
+    query_scalar: float = 0.0
+    """The number whose root divides attention scores where config.json does not say it; 0: the size of a head."""
     experts: "ExpertKeys | None" = None
     """A mixture of experts: the keys of config.json that describe it."""
     file_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Parts of the engine's tensor names, and what its files have instead."""
+    fused: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Matrices of its files that hold several of the engine's, one below the other."""
+    rotates_part: bool = False
+    """Whether positions may rotate the first dimensions of a head alone (``partial_rotary_factor``)."""
     on_gpu: bool = False
     """Whether the CUDA engine computes it."""
 
@@ -69,6 +104,30 @@ FAMILIES: Mapping[str, Family] = {
         qk_norm=True,
         experts=ExpertKeys(count=("num_experts", "num_local_experts"), inner="moe_intermediate_size"),
     ),
+    "gemma3_text": Family(
+        title="Gemma 3 (text)",
+        qk_norm=True,
+        tied_embedding=True,
+        rope_theta=1000000.0,
+        local_theta=10000.0,
+        ropes=("default", "linear"),
+        norms=LayerNorms(
+            mlp="pre_feedforward_layernorm",
+            attention_post="post_attention_layernorm",
+            mlp_post="post_feedforward_layernorm",
+        ),
+        norm_offset=1.0,
+        activation="gelu_pytorch_tanh",
+        scales_embedding=True,
+        query_scalar=256.0,
+    ),
+    "phi3": Family(
+        title="Phi 3, Phi 4",
+        windowed=True,
+        ropes=("default", "longrope"),
+        rotates_part=True,
+        fused={"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")},
+    ),
 }
 """The engine computes these, by their ``model_type`` in config.json."""
 
@@ -86,10 +145,16 @@ _KNOWN_MISSING = {
     "qwen2_moe": _Missing("an expert that all tokens share", "qwen3_moe"),
     "deepseek_v2": _Missing("multi-head latent attention and shared experts", "qwen3_moe"),
     "deepseek_v3": _Missing("multi-head latent attention and shared experts", "qwen3_moe"),
+    "gemma": _Missing("layers without norms of queries and keys", "gemma3_text"),
+    "gemma2": _Missing("the soft caps of attention scores and logits", "gemma3_text"),
+    "gemma3": _Missing("the pictures that it reads", "gemma3_text"),
     "llama4": _Missing("its chunked attention and shared experts", "llama"),
     "qwen3_next": _Missing("linear attention", "qwen3_moe"),
     "mistral3": _Missing("the pictures that it reads", "mistral"),
-    "phi": _Missing("layers whose attention and MLP run side by side, with biases", "llama"),
+    "phi": _Missing("layers whose attention and MLP run side by side, with biases", "phi3"),
+    "phi3small": _Missing("block-sparse attention", "phi3"),
+    "phi3_v": _Missing("the pictures that it reads", "phi3"),
+    "phi4mm": _Missing("the pictures and sounds that it reads", "phi3"),
     "phimoe": _Missing("LayerNorm with biases and its routing", "mixtral"),
     "olmo2": _Missing("norms behind its blocks alone", "qwen3"),
     "gpt2": _Missing("learned positions, LayerNorm and biases", "llama"),

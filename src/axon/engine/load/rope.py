@@ -43,6 +43,8 @@ class Rope:
         if self.kind == "llama3":
             return [self._stretch(frequency) for frequency in plain]
         if self.kind == "factors":
+            if len(self.factors) != len(plain):
+                raise Misconfigured(f"the rope has {len(self.factors)} factors for {len(plain)} frequencies")
             return [frequency / factor for frequency, factor in zip(plain, self.factors, strict=True)]
         return plain
 
@@ -96,6 +98,8 @@ def _read_longrope(config: Mapping[str, Any], scaling: Mapping[str, Any], plain:
     scale = scaling.get("attention_factor")
     if scale is None:
         scale = math.sqrt(1 + math.log(stretched) / math.log(length)) if stretched > 1 else 1.0
+    if not all(isinstance(factor, int | float) and factor > 0 for factor in scaling["short_factor"]):
+        raise ValueError("short_factor is no list of numbers above 0")
     return Rope(
         theta=plain.theta,
         partial=plain.partial,

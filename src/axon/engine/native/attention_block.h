@@ -12,6 +12,7 @@ class AttentionBlock {
 
     void run(int index) {
         const Layer& layer = model_.layers[index];
+        window_ = layer.window;
         const QuantisedRows input = walk_.quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
             walk_.normalise(walk_.hidden_of(row), layer.input_norm, row, to);
         });
@@ -24,21 +25,23 @@ class AttentionBlock {
         if (step_.together) {
             attend_to_parts(index);
             walk_.everyone_done();
-            walk_.multiply_and_add(layer.output, walk_.quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
+            const QuantisedRows seen = walk_.quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
                 join_row(row, scratch_.tile);
                 quantise_groups(scratch_.tile, model_.heads_stride, to, row, 0);
-            }));
+            });
+            walk_.add_product(layer.output, seen, layer.attention_post);
             walk_.everyone_done();
             return;
         }
         attend_apart(index);
         walk_.everyone_done();
         if (heads_fill_groups()) {
-            walk_.multiply_and_add(layer.output, step_.input);
+            walk_.add_product(layer.output, step_.input, layer.attention_post);
         } else {
-            walk_.multiply_and_add(layer.output, walk_.quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
+            const QuantisedRows seen = walk_.quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
                 quantise_groups(seen_of(row), model_.heads_stride, to, row, 0);
-            }));
+            });
+            walk_.add_product(layer.output, seen, layer.attention_post);
         }
         walk_.everyone_done();
     }
@@ -49,6 +52,7 @@ class AttentionBlock {
     const Shape& shape_;
     const Step& step_;
     Scratch& scratch_;
+    int window_ = 0;  // of the layer at hand
 
     // Whether what one KV head's queries see is whole groups, so that it can be quantised where it is computed.
     bool heads_fill_groups() const { return shape_.heads / shape_.kv_heads * shape_.head_dim % kGroup == 0; }
@@ -73,17 +77,17 @@ class AttentionBlock {
             for (int head = first_head; head < last_head; ++head) {
                 float* key = qkv_of(row) + static_cast<size_t>(shape_.heads + head) * dim;
                 const float* value = key + static_cast<size_t>(shape_.kv_heads) * dim;
-                turn(key, model_.layers[index].key_norm, position);
+                turn(key, model_.layers[index], model_.layers[index].key_norm, position);
                 keep(kept(index, block, head), position % kLanes, key, value);
             }
         }
     }
 
-    void turn(float* head, const float* norm, int position) {
-        const int half = shape_.head_dim / 2;
+    void turn(float* head, const Layer& layer, const float* norm, int position) {
+        const int half = shape_.rotary / 2;
         if (norm) normalise_head(head, norm);
-        const float* cos = model_.rope_cos + static_cast<size_t>(position) * half;
-        const float* sin = model_.rope_sin + static_cast<size_t>(position) * half;
+        const float* cos = layer.rope_cos + static_cast<size_t>(position) * half;
+        const float* sin = layer.rope_sin + static_cast<size_t>(position) * half;
         for (int i = 0; i < half; ++i) {
             const float first = head[i], second = head[i + half];
             head[i] = first * cos[i] - second * sin[i];
@@ -126,7 +130,7 @@ class AttentionBlock {
             const int kv_head = i % shape_.kv_heads;
             if (step_.one_row_spans) keep_past(index, item, kv_head, kv_head + 1);
             look(index, item, kv_head);
-            for (int part = 0; part < parts_of(item); ++part) attend(index, item, kv_head, part, scratch_.parts);
+            for (int part = first_part_of(item); part < parts_of(item); ++part) attend(index, item, kv_head, part, scratch_.parts);
             for (int query = 0; query < item.num_rows; ++query) give_out(item, query, kv_head);
         });
     }
@@ -136,7 +140,7 @@ class AttentionBlock {
         walk_.share(step_.num_items * shape_.kv_heads * step_.num_parts, [&](int i) {
             const int unit = i / step_.num_parts, part = i % step_.num_parts, kv_head = unit % shape_.kv_heads;
             const Item& item = step_.items[unit / shape_.kv_heads];
-            if (part >= parts_of(item)) return;
+            if (part < first_part_of(item) || part >= parts_of(item)) return;
             if (step_.one_row_spans && part + 1 == parts_of(item)) keep_past(index, item, kv_head, kv_head + 1);
             look(index, item, kv_head);
             attend(index, item, kv_head, part, step_.parts[unit]);
@@ -156,20 +160,24 @@ class AttentionBlock {
     int queries_per_head() const { return shape_.heads / shape_.kv_heads; }
     int rows_of(const Item& item) const { return item.num_rows * queries_per_head(); }
     int seen_by(const Item& item, int query) const { return step_.positions[item.first_row + query] + 1; }
+    int unseen_by(const Item& item, int query) const {  // tokens before the window of a query
+        const int before = window_ > 0 ? seen_by(item, query) - window_ : 0;
+        return before > 0 ? before : 0;
+    }
+    int first_part_of(const Item& item) const { return unseen_by(item, 0) / kPartTokens; }
     int blocks_of(const Item& item) const { return (seen_by(item, item.num_rows - 1) + kLanes - 1) / kLanes; }
     int parts_of(const Item& item) const { return (blocks_of(item) + kPartBlocks - 1) / kPartBlocks; }
 
     // Turns the queries of an item by their position and quantises them.
     void look(int index, const Item& item, int kv_head) {
         const int share = queries_per_head(), dim = shape_.head_dim;
-        const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim));
         alignas(64) float query[kMaxDim];
         for (int i = 0; i < rows_of(item); ++i) {
             const int row = item.first_row + i / share;
             __builtin_memcpy(query, qkv_of(row) + static_cast<size_t>(kv_head * share + i % share) * dim, sizeof(float) * dim);
-            turn(query, model_.layers[index].query_norm, step_.positions[row]);
+            turn(query, model_.layers[index], model_.layers[index].query_norm, step_.positions[row]);
             int8_t* to = scratch_.queries + i * model_.dim_stride;
-            scratch_.query_scales[i] = scale * quantise_head(query, to);
+            scratch_.query_scales[i] = shape_.query_scale * quantise_head(query, to);
             scratch_.query_starts[i] = start_of(to, model_.dim_stride);
         }
     }
@@ -181,8 +189,10 @@ class AttentionBlock {
         for (int i = 0; i < num_blocks; ++i) scratch_.blocks[i] = kept(layer, ids[i], kv_head);
         score(rows_of(item), num_blocks);
         for (int row = 0; row < rows_of(item); ++row) {
-            const int num_seen = seen_by(item, row / queries_per_head()) - part * kPartTokens;
-            soften(row, smaller(num_seen, kPartTokens), num_blocks, parts, row * step_.part_stride + part);
+            const int query = row / queries_per_head(), start = part * kPartTokens;
+            const int unseen = unseen_by(item, query) - start, end = seen_by(item, query) - start;
+            soften(row, unseen > 0 ? unseen : 0, smaller(end, kPartTokens), num_blocks, parts,
+                   row * step_.part_stride + part);
         }
         gather_values(rows_of(item), num_blocks, values_of(parts, part));
     }
@@ -214,31 +224,32 @@ class AttentionBlock {
     }
 
     // Turns a row's scores into softmax weights, times the value scales, as int8 with a scale per block; its peak and sum
-    // go to parts[at]. Tokens the row does not see get exact zeros.
-    void soften(int row, int num_seen, int num_blocks, const Parts& parts, int at) {
+    // go to parts[at]. The row sees the part's tokens from `first` to before `end`; the others get exact zeros.
+    void soften(int row, int first, int end, int num_blocks, const Parts& parts, int at) {
         float* scores = scratch_.scores + row * kPartTokens;
         int8_t* weights = scratch_.weights + row * kPartTokens;
         float* weight_scales = scratch_.weight_scales + row * kPartBlocks;
-        const int own_blocks = num_seen > 0 ? (num_seen + kLanes - 1) / kLanes : 0;
-        for (int block = own_blocks; block < num_blocks; ++block) store_int8(weights + block * kLanes, splat(0));
-        if (own_blocks == 0) {
+        const int first_block = first / kLanes, end_block = end > first ? (end + kLanes - 1) / kLanes : first_block;
+        for (int block = 0; block < smaller(first_block, num_blocks); ++block) store_int8(weights + block * kLanes, splat(0));
+        for (int block = end_block; block < num_blocks; ++block) store_int8(weights + block * kLanes, splat(0));
+        if (end_block == first_block) {
             store(weight_scales, splat(0));
             return;
         }
-        const int rest = num_seen - (own_blocks - 1) * kLanes;
-        Lanes peaks = first_or(load(scores + (own_blocks - 1) * kLanes), rest, -1e30f);
-        for (int block = 0; block + 1 < own_blocks; ++block) peaks = max(peaks, load(scores + block * kLanes));
+        const auto seen_or = [&](Lanes lanes, int block, float fill) {
+            if (block + 1 == end_block) lanes = first_or(lanes, end - block * kLanes, fill);
+            return block == first_block && first % kLanes > 0 ? last_or(lanes, first % kLanes, fill) : lanes;
+        };
+        Lanes peaks = splat(-1e30f);
+        for (int block = first_block; block < end_block; ++block)
+            peaks = max(peaks, seen_or(load(scores + block * kLanes), block, -1e30f));
         parts.peaks[at] = largest(peaks);
         const Lanes peak = splat(parts.peaks[at]);
         Lanes total = splat(0);
         alignas(64) float tops[kPartBlocks] = {};
-        for (int block = 0; block < own_blocks; ++block) {
-            Lanes weight = exponential(load(scores + block * kLanes) - peak);
-            Lanes scaled = weight * load(value_scales(scratch_.blocks[block]));
-            if (block + 1 == own_blocks) {
-                weight = first_or(weight, rest, 0);
-                scaled = first_or(scaled, rest, 0);
-            }
+        for (int block = first_block; block < end_block; ++block) {
+            const Lanes weight = seen_or(exponential(load(scores + block * kLanes) - peak), block, 0);
+            const Lanes scaled = seen_or(weight * load(value_scales(scratch_.blocks[block])), block, 0);
             total = total + weight;
             store(scores + block * kLanes, scaled);
             tops[block] = largest(scaled);
@@ -247,9 +258,17 @@ class AttentionBlock {
         alignas(64) float inverses[kPartBlocks];
         store(weight_scales, load(tops) * splat(1.0f / 127.0f));
         store(inverses, splat(127.0f) / max(load(tops), splat(1e-30f)));
-        for (int block = 0; block < own_blocks; ++block)
+        for (int block = first_block; block < end_block; ++block)
             store_int8(weights + block * kLanes, load(scores + block * kLanes) * splat(inverses[block]));
         parts.sums[at] = sum(total);
+    }
+
+    // The lanes but for the first `count`, which are `fill`. One block of a row needs it, so it goes through memory.
+    static Lanes last_or(Lanes lanes, int count, float fill) {
+        alignas(64) float values[kLanes];
+        store(values, lanes);
+        for (int i = 0; i < count; ++i) values[i] = fill;
+        return load(values);
     }
 
     // The weighted values of all rows: [row][dim].
@@ -273,21 +292,23 @@ class AttentionBlock {
 
     // Joins what a query saw of the parts of its past, through all heads of a KV head's share, as if they had one softmax.
     void join(const Item& item, int query, const Parts& parts, float* to) {
-        const int num_parts = (seen_by(item, query) + kPartTokens - 1) / kPartTokens;
+        const int first = unseen_by(item, query) / kPartTokens;
+        const int end = (seen_by(item, query) + kPartTokens - 1) / kPartTokens;
         for (int i = 0; i < queries_per_head(); ++i)
-            join_parts(parts, query * queries_per_head() + i, num_parts, to + i * shape_.head_dim);
+            join_parts(parts, query * queries_per_head() + i, first, end, to + i * shape_.head_dim);
     }
 
-    void join_parts(const Parts& parts, int row, int num_parts, float* to) {
+    void join_parts(const Parts& parts, int row, int first, int end, float* to) {
         const float* peaks = parts.peaks + row * step_.part_stride;
         const float* sums = parts.sums + row * step_.part_stride;
-        float peak = peaks[0];
-        for (int part = 1; part < num_parts; ++part) peak = peaks[part] > peak ? peaks[part] : peak;
+        float peak = peaks[first];
+        for (int part = first + 1; part < end; ++part) peak = peaks[part] > peak ? peaks[part] : peak;
         alignas(64) float factors[kLanes], joined[kMaxDim];
         for (int d = 0; d < model_.dim_stride; d += kLanes) store(joined + d, splat(0));
         float total = 0;
-        for (int part = 0; part < num_parts; ++part) {
-            if (part % kLanes == 0) store(factors, exponential(load(peaks + part) - splat(peak)));
+        for (int part = first; part < end; ++part) {
+            if (part == first || part % kLanes == 0)
+                store(factors, exponential(load(peaks + part / kLanes * kLanes) - splat(peak)));
             const float factor = factors[part % kLanes];
             const float* values = values_of(parts, part) + row * model_.dim_stride;
             for (int d = 0; d < model_.dim_stride; d += kLanes)

@@ -112,6 +112,7 @@ class Runner {
         step_.hidden = carved.hidden;
         step_.qkv = carved.qkv;
         step_.seen = carved.seen;
+        step_.branch = carved.branch;
         step_.input = carved.input;
         step_.inner = carved.inner;
         step_.choices = carved.choices;
@@ -129,6 +130,7 @@ class Runner {
         step_.hidden = carver.take<float>(rows * model_.hidden_stride);
         step_.qkv = carver.take<float>(rows * model_.qkv_stride);
         step_.seen = carver.take<float>(rows * model_.heads_stride);
+        step_.branch = carver.take<float>(rows * model_.hidden_stride);
         step_.input = carve_rows(carver, rows, widest_input());
         step_.inner = carve_rows(carver, rows, model_.intermediate_stride);
         carve_experts(carver, rows);
@@ -219,13 +221,11 @@ Linear* linear_of(Runner& runner, int layer, int which) {
 }
 
 const float** vector_of(Model& model, int layer, int which) {
-    if (layer < 0) {
-        const float** vectors[] = {&model.final_norm, &model.rope_cos, &model.rope_sin};
-        return vectors[which];
-    }
+    if (layer < 0) return &model.final_norm;
     Layer& weights = model.layers[layer];
     const float** vectors[] = {&weights.input_norm, &weights.mlp_norm, &weights.query_norm, &weights.key_norm,
-                               &weights.qkv.bias, &weights.router};
+                               &weights.qkv.bias, &weights.router, &weights.attention_post, &weights.mlp_post,
+                               &weights.rope_cos, &weights.rope_sin};
     return vectors[which];
 }
 
@@ -273,11 +273,14 @@ AXON_API void axon_set_linear(Runner* runner, int layer, int which, const int8_t
     linear = {panels, scales, linear.bias, num_panels, num_inputs};
 }
 
-// Layer -1: 0 is the final norm, 1 the cosines, 2 the sines; in a layer 0 is the input norm, 1 the MLP's, 2 the queries',
-// 3 the keys', 4 the bias of qkv, 5 the router's panels.
+// Layer -1: the final norm; in a layer 0 is the input norm, 1 the MLP's, 2 the queries', 3 the keys', 4 the bias of qkv,
+// 5 the router's panels, 6 the norm of attention's output, 7 of the MLP's, 8 the cosines, 9 the sines.
 AXON_API void axon_set_vector(Runner* runner, int layer, int which, const float* values) {
     *axon::vector_of(runner->model(), layer, which) = values;
 }
+
+// Tokens that a query of the layer sees, its own included; 0: all.
+AXON_API void axon_set_window(Runner* runner, int layer, int window) { runner->model().layers[layer].window = window; }
 
 // Computes spans of consecutive tokens and, for the named rows, logits (where not null) and the best token each.
 // Returns 0, or -1 when memory is short.

@@ -18,6 +18,8 @@ LANES = 16
 INSTRUCTION_SETS = ("amx-int8", "avx512-vnni", "avx2", "neon-i8mm", "neon-dotprod", "scalar")
 """All that the kernels are written for, the better ones of a kind of machine first; all compute the same bits."""
 MAX_HEAD_DIM = 512
+ACTIVATIONS = ("silu", "gelu_pytorch_tanh")
+"""The activations of gates by their numbers in model.h."""
 MAX_EXPERTS = 1024
 MAX_SHARE = 16
 """Most query heads that share a KV head."""
@@ -37,6 +39,10 @@ class Shape(ctypes.Structure):
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
         ("norm_epsilon", c_float),
+        ("query_scale", c_float),
+        ("embedding_scale", c_float),
+        ("rotary", c_int32),
+        ("activation", c_int32),
         ("experts", c_int32),
         ("experts_per_token", c_int32),
         ("expert_intermediate", c_int32),
@@ -69,6 +75,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "axon_blocks": (c_void_p, [c_void_p]),
     "axon_set_linear": (None, [c_void_p, c_int, c_int, c_void_p, c_void_p, c_int, c_int]),
     "axon_set_vector": (None, [c_void_p, c_int, c_int, _FLOATS]),
+    "axon_set_window": (None, [c_void_p, c_int, c_int]),
     "axon_team": (c_void_p, [c_void_p]),
     "axon_create_team": (c_void_p, [c_int]),
     "axon_destroy_team": (None, [c_void_p]),

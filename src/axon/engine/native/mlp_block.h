@@ -33,7 +33,7 @@ class MlpBlock {
             gate_rows(layer.gate_up, unit, row, count, step_.inner);
         });
         walk_.everyone_done();
-        walk_.multiply_and_add(layer.down, step_.inner);
+        walk_.add_product(layer.down, step_.inner, layer.mlp_post);
         walk_.everyone_done();
     }
 
@@ -41,17 +41,21 @@ class MlpBlock {
         for (int i = 0; i < count; ++i) gate(linear, unit, scratch_.tile + i * kGateUnit * kLanes, row + i, to);
     }
 
-    // silu(gate) * up of one group, straight to int8.
+    // activation(gate) * up of one group, straight to int8. Both activations are x * sigmoid(slope).
     void gate(const Linear& linear, int unit, const float* tile, int row, const QuantisedRows& to) {
         alignas(64) float group[kGroup];
         for (int i = 0; i < kGroup; i += kLanes) {
             const int output = (unit * kGroup + i) * 2;
             const Lanes gate = walk_.output_of(linear, tile + 2 * i, output);
             const Lanes up = walk_.output_of(linear, tile + 2 * i + kLanes, output + kLanes);
-            store(group + i, gate / (splat(1.0f) + exponential(min(splat(0.0f) - gate, splat(88.0f)))) * up);
+            const Lanes slope = shape_.activation == 0 ? gate : gelu_slope(gate);
+            store(group + i, gate / (splat(1.0f) + exponential(min(splat(0.0f) - slope, splat(88.0f)))) * up);
         }
         quantise_group(group, to, row, unit * kGroup);
     }
+
+    // GELU by tanh is x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)).
+    Lanes gelu_slope(Lanes x) { return splat(1.5957691216f) * fma(splat(0.044715f) * x * x, x, x); }
 
     // ---- experts ----------------------------------------------------------------------------------------------------
     // The rows of an expert are computed together, so that a step reads each expert's weights once. A pair is a row and

@@ -28,6 +28,10 @@ struct Shape {
     int32_t kv_heads;
     int32_t head_dim;
     float norm_epsilon;
+    float query_scale;           // attention scores are multiplied by this
+    float embedding_scale;       // and embeddings by this
+    int32_t rotary;              // dimensions of a head that are rotated, from its first on
+    int32_t activation;          // of gates: 0 is SiLU, 1 GELU by tanh
     int32_t experts;             // of a layer that has any; 0: no layer has
     int32_t experts_per_token;
     int32_t expert_intermediate;
@@ -55,8 +59,13 @@ struct Layer {
     const float* router;  // of the experts: panels of 16, [expert / 16][input][16]
     const float* input_norm;
     const float* mlp_norm;
-    const float* query_norm;  // or null; so is the next
+    const float* query_norm;  // or null; so are the next three
     const float* key_norm;
+    const float* attention_post;  // norm of attention's output, before it is added to the hidden rows
+    const float* mlp_post;        // likewise
+    const float* rope_cos;    // [position][rotary / 2]
+    const float* rope_sin;
+    int32_t window;           // tokens that a query sees, its own included; 0: all
 };
 
 struct Model {
@@ -65,8 +74,6 @@ struct Model {
     Linear embedding;  // rows are read from it one by one
     Linear head;
     const float* final_norm;
-    const float* rope_cos;  // [position][head_dim / 2]
-    const float* rope_sin;
 
     // Sizes with their padding.
     int32_t hidden_stride;
@@ -157,6 +164,7 @@ struct Step {
     float* hidden;
     float* qkv;
     float* seen;                 // attention's output
+    float* branch;               // a block's output that is normalised before it is added
     QuantisedRows input;         // of qkv, output and gate_up in turn
     QuantisedRows inner;         // of down
     Choices choices;

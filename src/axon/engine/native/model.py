@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.rope import Rope
 from axon.engine.native import library
 from axon.engine.native.packed_file import PackedFile
 from axon.errors import Misconfigured
@@ -17,7 +18,7 @@ Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-_VECTORS = ("input_norm", "mlp_norm", "query_norm", "key_norm", "bias", "router")
+_VECTORS = ("input_norm", "mlp_norm", "query_norm", "key_norm", "bias", "router", "attention_post", "mlp_post")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +61,7 @@ class NativeModel:
         self._handle: int | None = handle
         self._kept: list[npt.NDArray[Any]] = []
         self._set_weights(architecture, packed)
-        cos, sin = rope_table(architecture, max_model_len)
-        self._set_vector(-1, 1, cos)
-        self._set_vector(-1, 2, sin)
+        self._set_positions(architecture, max_model_len)
 
     def step(self, rows: Rows, logits: Floats | None = None) -> Ints:
         """Computes the rows; returns the argmax of each output row, and fills ``logits`` if given."""
@@ -125,6 +124,15 @@ class NativeModel:
                 if f"{layer}.{name}" in packed:
                     self._set_vector(layer, which, packed[f"{layer}.{name}"])
 
+    def _set_positions(self, architecture: Architecture, max_model_len: int) -> None:
+        """Gives each layer its cosines and sines, which layers of one rope share, and its window."""
+        ropes = [architecture.rope_of(layer) for layer in range(architecture.num_layers)]
+        tables = {rope: rope_table(rope, architecture.head_dim, max_model_len) for rope in set(ropes)}
+        for layer, rope in enumerate(ropes):
+            for which, table in enumerate(tables[rope]):
+                self._set_vector(layer, len(_VECTORS) + which, table)
+            self._library.axon_set_window(self._handle, layer, architecture.window_of(layer))
+
     def _set_linear(self, packed: PackedFile, layer: int, which: int, name: str) -> None:
         panels, scales = packed[f"{name}.panels"], packed[f"{name}.scales"]
         self._kept += [panels, scales]
@@ -155,6 +163,10 @@ def _shape_of(architecture: Architecture) -> library.Shape:
         kv_heads=architecture.num_kv_heads,
         head_dim=architecture.head_dim,
         norm_epsilon=architecture.rms_norm_eps,
+        query_scale=architecture.query_scale,
+        embedding_scale=architecture.embedding_scale,
+        rotary=architecture.rope.rotary_dim(architecture.head_dim),
+        activation=library.ACTIVATIONS.index(architecture.family.activation),
         experts=experts.count if experts else 0,
         experts_per_token=experts.per_token if experts else 0,
         expert_intermediate=experts.inner_size if experts else 0,
@@ -188,8 +200,8 @@ def block_bytes(architecture: Architecture) -> int:
     return per_token * library.BLOCK_SIZE
 
 
-def rope_table(architecture: Architecture, max_model_len: int) -> tuple[Floats, Floats]:
-    """Cosines and sines of the rotary embedding, [position, head_dim / 2] each."""
-    frequencies = np.array(architecture.rope.frequencies(architecture.head_dim))
-    angles = np.outer(np.arange(max_model_len), frequencies)
-    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+def rope_table(rope: Rope, head_dim: int, max_model_len: int) -> tuple[Floats, Floats]:
+    """Cosines and sines of the rotary embedding, [position, pair of dimensions] each."""
+    angles = np.outer(np.arange(max_model_len), np.array(rope.frequencies(head_dim)))
+    cos, sin = (rope.scale * each(angles) for each in (np.cos, np.sin))
+    return cos.astype(np.float32), sin.astype(np.float32)

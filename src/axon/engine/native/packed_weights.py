@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axon.engine.load.architecture import Architecture, Experts
+from axon.engine.load.family import LayerNorms
 from axon.engine.native.library import LANES
 from axon.engine.native.packed_file import Array, PackedFile, open_file, write_file
 
@@ -162,8 +163,7 @@ def _pieces(architecture: Architecture, weights: "Weights | Arranged", group_siz
 
 def _attention(architecture: Architecture, take: Take, prefix: str, group_size: int) -> Iterator[tuple[str, Floats]]:
     attention = [f"{prefix}.self_attn.{name}_proj" for name in ("q", "k", "v")]
-    yield "input_norm", _pad_vector(take(f"{prefix}.input_layernorm.weight"), group_size)
-    yield "mlp_norm", _pad_vector(take(f"{prefix}.post_attention_layernorm.weight"), group_size)
+    yield from _norms(architecture.family.norms, take, prefix, group_size)
     yield "qkv", np.concatenate([take(f"{name}.weight") for name in attention])
     if architecture.qkv_bias:
         yield "bias", _pad_vector(np.concatenate([take(f"{name}.bias") for name in attention]), LANES)
@@ -171,6 +171,14 @@ def _attention(architecture: Architecture, take: Take, prefix: str, group_size: 
         yield "query_norm", take(f"{prefix}.self_attn.q_norm.weight")
         yield "key_norm", take(f"{prefix}.self_attn.k_norm.weight")
     yield "output", take(f"{prefix}.self_attn.o_proj.weight")
+
+
+def _norms(norms: LayerNorms, take: Take, prefix: str, group_size: int) -> Iterator[tuple[str, Floats]]:
+    names = {"input_norm": norms.input, "mlp_norm": norms.mlp}
+    names |= {"attention_post": norms.attention_post, "mlp_post": norms.mlp_post}
+    for name, theirs in names.items():
+        if theirs:
+            yield name, _pad_vector(take(f"{prefix}.{theirs}.weight"), group_size)
 
 
 def _mlp(experts: Experts | None, take: Take, prefix: str, group_size: int) -> Iterator[tuple[str, Floats]]:

@@ -52,7 +52,8 @@ class Decoder {
         const int8_t* panel = table.panels + static_cast<size_t>(token / kLanes) * table.num_inputs * kLanes;
         const uint16_t* scales = scales_of(table, token / kLanes) + token % kLanes;
         for (int k = 0; k < model_.hidden_stride; ++k)
-            to[k] = from_half(scales[k / kGroup * kLanes]) * panel[k / 4 * 64 + token % kLanes * 4 + k % 4];
+            to[k] = from_half(scales[k / kGroup * kLanes]) * panel[k / 4 * 64 + token % kLanes * 4 + k % 4] *
+                    shape_.embedding_scale;
     }
 
     void head() {

@@ -136,6 +136,21 @@ class Walk {
         });
     }
 
+    // hidden += rows x linear, which is normalised first where there is a norm.
+    void add_product(const Linear& linear, const QuantisedRows& rows, const float* norm) {
+        if (!norm) {
+            multiply_and_add(linear, rows);
+            return;
+        }
+        multiply_and_store(linear, rows, step.branch, model.hidden_stride);
+        everyone_done();
+        share(step.num_rows, [&](int row) {
+            normalise_floats(step.branch + static_cast<size_t>(row) * model.hidden_stride, norm, scratch.tile);
+            float* to = hidden_of(row);
+            for (int i = 0; i < model.hidden_stride; i += kLanes) store(to + i, load(to + i) + load(scratch.tile + i));
+        });
+    }
+
     // hidden += rows x linear.
     void multiply_and_add(const Linear& linear, const QuantisedRows& rows) {
         constexpr int kUnit = 2;

@@ -27,13 +27,15 @@ class Attention:
         self._num_kv_heads = architecture.num_kv_heads
         self._group_size = architecture.group_size
         self._head_dim = architecture.head_dim
-        self._scale = architecture.head_dim**-0.5
+        self._scale = architecture.query_scale
+        self._windows = [architecture.window_of(layer) for layer in range(architecture.num_layers)]
         self._tile_tokens = max(1, _KV_TILE_TOKENS // kv.block_size) * kv.block_size
         self._planner = Planner(
             block_size=kv.block_size,
             spare_block=kv.spare_block,
             tile_tokens=self._tile_tokens,
             query_sizes=self._proven_query_sizes(),
+            windows=frozenset(self._windows),
             dtype=kv.keys.dtype,
         )
 
@@ -47,7 +49,7 @@ class Attention:
         """Stores keys and values [row, kv head, dim]; returns the attention of the queries [row, head, dim]."""
         self._kv.write(layer, plan.slots, keys, values)
         output = queries.new_zeros(queries.shape[0] + 1, queries[0].numel())
-        for group in plan.groups:
+        for group in plan.groups[self._windows[layer]]:
             seen = self._attend(layer, queries.index_select(0, group.input_rows), group)
             output.index_copy_(0, group.output_rows, seen)
         return output[:-1]

@@ -12,7 +12,7 @@ from axon.engine.batch import Batch, Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryGroup:
-    """Query tiles of one size that attend to the same number of KV tiles; computed together."""
+    """Query tiles of one size that attend to the same KV tiles of their sequences; computed together."""
 
     num_queries: int
     """Queries of a tile, padding included."""
@@ -23,15 +23,24 @@ class QueryGroup:
     """Row that each result goes to; padding goes to an extra row behind the last."""
     block_ids: torch.Tensor
     bias: torch.Tensor
-    """The causal mask, 0 or -inf: [query tile, kv tile, query, key]."""
+    """The causal mask, with the sliding window: 0 or -inf, [query tile, kv tile, query, key]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The slots that a step's keys and values are written to, and the groups of its queries."""
+    """The slots that a step's keys and values are written to, and the groups of its queries by sliding window."""
 
     slots: torch.Tensor
-    groups: list[QueryGroup]
+    groups: dict[int, list[QueryGroup]]
+    """Window 0: the queries see all."""
+
+
+class _Shape(NamedTuple):
+    """What the query tiles of a group have in common."""
+
+    num_queries: int
+    first_kv_tile: int
+    end_kv_tile: int
 
 
 class _QueryTile(NamedTuple):
@@ -54,23 +63,30 @@ class Planner:
         tile_tokens: int,
         query_sizes: tuple[int, ...],
         dtype: torch.dtype,
+        windows: frozenset[int] = frozenset({0}),
     ) -> None:
         self._block_size = block_size
         self._spare_block = spare_block
         self._tile_tokens = tile_tokens
         self._query_sizes = query_sizes
         self._dtype = dtype
+        self._windows = windows
 
     def plan(self, batch: Batch, num_rows: int) -> Plan:
         """Prepares a batch whose rows are padded to ``num_rows``."""
         slots = [self._slot(span, position) for span in batch.spans for position in range(span.first, span.end)]
         slots += [self._spare_block * self._block_size] * (num_rows - len(slots))
-        shapes: dict[tuple[int, int], list[_QueryTile]] = defaultdict(list)
-        for tile in self._cut(batch):
-            num_kv_tiles = -(-(tile.position + tile.length) // self._tile_tokens)
-            shapes[self._size_for(tile.length), num_kv_tiles].append(tile)
-        groups = [self._group(tiles, *shape, spare_row=num_rows) for shape, tiles in shapes.items()]
-        return Plan(torch.tensor(slots), groups)
+        tiles = list(self._cut(batch))
+        return Plan(torch.tensor(slots), {window: self._groups(tiles, window, num_rows) for window in self._windows})
+
+    def _groups(self, tiles: list[_QueryTile], window: int, spare_row: int) -> list[QueryGroup]:
+        shapes: dict[_Shape, list[_QueryTile]] = defaultdict(list)
+        for tile in tiles:
+            first_seen = max(0, tile.position - window + 1) if window else 0
+            end_kv_tile = -(-(tile.position + tile.length) // self._tile_tokens)
+            shape = _Shape(self._size_for(tile.length), first_seen // self._tile_tokens, end_kv_tile)
+            shapes[shape].append(tile)
+        return [self._group(tiles, shape, window, spare_row) for shape, tiles in shapes.items()]
 
     def _slot(self, span: Span, position: int) -> int:
         return span.block_ids[position // self._block_size] * self._block_size + position % self._block_size
@@ -86,8 +102,9 @@ class Planner:
                 yield _QueryTile(row + offset, length, span.first + offset, span.block_ids)
             row += len(span.token_ids)
 
-    def _group(self, tiles: list[_QueryTile], size: int, num_kv_tiles: int, *, spare_row: int) -> QueryGroup:
-        num_blocks = num_kv_tiles * self._tile_tokens // self._block_size
+    def _group(self, tiles: list[_QueryTile], shape: _Shape, window: int, spare_row: int) -> QueryGroup:
+        size, blocks_per_tile = shape.num_queries, self._tile_tokens // self._block_size
+        first_block, end_block = shape.first_kv_tile * blocks_per_tile, shape.end_kv_tile * blocks_per_tile
         input_rows: list[int] = []
         output_rows: list[int] = []
         block_ids: list[int] = []
@@ -98,17 +115,21 @@ class Planner:
             input_rows += [*rows, *[tile.row] * padding]
             output_rows += [*rows, *[spare_row] * padding]
             positions.append([*range(tile.position, tile.position + tile.length), *[tile.position] * padding])
-            block_ids += [*tile.block_ids[:num_blocks], *[self._spare_block] * (num_blocks - len(tile.block_ids))]
+            found = tile.block_ids[first_block:end_block]
+            block_ids += [*found, *[self._spare_block] * (end_block - first_block - len(found))]
         return QueryGroup(
             num_queries=size,
-            num_kv_tiles=num_kv_tiles,
+            num_kv_tiles=shape.end_kv_tile - shape.first_kv_tile,
             input_rows=torch.tensor(input_rows),
             output_rows=torch.tensor(output_rows),
             block_ids=torch.tensor(block_ids),
-            bias=self._causal_bias(torch.tensor(positions), num_kv_tiles),
+            bias=self._bias(torch.tensor(positions), shape, window),
         )
 
-    def _causal_bias(self, positions: torch.Tensor, num_kv_tiles: int) -> torch.Tensor:
-        keys = torch.arange(num_kv_tiles * self._tile_tokens).view(1, num_kv_tiles, 1, self._tile_tokens)
-        hidden = keys > positions[:, None, :, None]
+    def _bias(self, positions: torch.Tensor, shape: _Shape, window: int) -> torch.Tensor:
+        tokens = torch.arange(shape.first_kv_tile * self._tile_tokens, shape.end_kv_tile * self._tile_tokens)
+        keys, queries = tokens.view(1, -1, 1, self._tile_tokens), positions[:, None, :, None]
+        hidden = keys > queries
+        if window:
+            hidden |= keys <= queries - window
         return torch.zeros(hidden.shape, dtype=self._dtype).masked_fill_(hidden, float("-inf"))

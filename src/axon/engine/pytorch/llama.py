@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.rope import Rope
 from axon.engine.parallel.group import Alone, Group
 from axon.engine.pytorch.mlp import ExpertsMlp, GatedMlp, Tensors, load_mlp
 from axon.engine.pytorch.tiles import Linear, Tiling
@@ -23,13 +24,17 @@ class Layer:
     output: Linear
     mlp_norm: torch.Tensor
     mlp: GatedMlp | ExpertsMlp
+    attention_post: torch.Tensor | None = None
+    """Norm of attention's output, before it is added to the hidden rows."""
+    mlp_post: torch.Tensor | None = None
+    """Norm of the MLP's output, likewise."""
     qkv_bias: torch.Tensor | None = None
     head_norm: torch.Tensor | None = None
     """Norm weights [head, dim], of the query heads and then the key heads."""
 
 
 class Llama:
-    """RMSNorm, rotary embedding, grouped-query attention, SwiGLU; biases, head norms, experts where a model has them.
+    """RMSNorm, rotary embedding, grouped-query attention, a gated MLP; biases, norms, experts as its family has them.
 
     Each rank of a group holds a part of the heads, of the MLP's inner dimension and of the vocabulary.
     """
@@ -44,7 +49,8 @@ class Llama:
         self._layers = [_load_layer(architecture, weights, index) for index in range(architecture.num_layers)]
         self._norm = weights.take("model.norm.weight")
         self._head = _load_head(architecture, weights, self._embedding) if has_head else None
-        self._cos, self._sin = (each.to(self._norm) for each in _rope_table(architecture))
+        ropes = {architecture.rope_of(index) for index in range(architecture.num_layers)}
+        self._tables = {rope: _rope_table(architecture, rope, self._embedding) for rope in ropes}
 
     @property
     def linears(self) -> list[Linear]:
@@ -61,14 +67,20 @@ class Llama:
     ) -> torch.Tensor:
         """The hidden state of every row after the last layer."""
         hidden = self._embed(token_ids)
-        cos, sin = self._cos[positions], self._sin[positions]
+        angles = {rope: (cos[positions], sin[positions]) for rope, (cos, sin) in self._tables.items()}
         for index, layer in enumerate(self._layers):
+            cos, sin = angles[self._architecture.rope_of(index)]
             queries, keys, values = self._project(layer, hidden, cos, sin, tiling)
-            seen = attend(index, queries, keys, values)
-            hidden = hidden + self._group.add_up(layer.output(seen, tiling))
+            seen = layer.output(attend(index, queries, keys, values), tiling)
+            hidden = self._add(hidden, seen, layer.attention_post)
             rows = layer.mlp(self._normalise(hidden, layer.mlp_norm), tiling)
-            hidden = hidden + self._group.add_up(rows)
+            hidden = self._add(hidden, rows, layer.mlp_post)
         return hidden
+
+    def _add(self, hidden: torch.Tensor, part: torch.Tensor, norm: torch.Tensor | None) -> torch.Tensor:
+        """The hidden rows and a block's output, of which this rank has a part; a norm is for the whole output."""
+        whole = self._group.add_up(part)
+        return hidden + (whole if norm is None else self._normalise(whole, norm))
 
     def logits(self, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
         """The logits [row, vocabulary]; with several ranks, whole on the leading one only."""
@@ -81,7 +93,13 @@ class Llama:
         return self._normalise(hidden, self._norm)
 
     def _embed(self, token_ids: torch.Tensor) -> torch.Tensor:
-        """The embedding; with a vocabulary cut over ranks, every rank but the token's own adds zeros."""
+        """The embedding, scaled where the family scales it."""
+        scale = self._architecture.embedding_scale
+        rows = self._find_rows(token_ids)
+        return rows if scale == 1.0 else rows * torch.tensor(scale).to(rows)
+
+    def _find_rows(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """Rows of the embedding; with a vocabulary cut over ranks, every rank but the token's own adds zeros."""
         share = self._group.share
         if not self._group.is_cut:
             return self._embedding[token_ids]
@@ -107,19 +125,22 @@ class Llama:
     def _normalise(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         wide = hidden.float()
         scale = torch.rsqrt((wide * wide).mean(-1, keepdim=True) + self._architecture.rms_norm_eps)
-        return (wide * scale).to(hidden.dtype) * weight
+        # A norm in the model's dtype is multiplied in it; one in float32, as Gemma's are, before rounding.
+        return ((wide * scale).to(weight.dtype) * weight).to(hidden.dtype)
 
 
 def _rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Rotates the pairs (i, i + dim/2) of every head [row, head, dim] by its row's angles."""
-    first, second = heads.chunk(2, dim=-1)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+    """Rotates the pairs (i, i + half) of every head [row, head, dim] by its row's angles, ``half`` of them."""
+    half = cos.shape[-1]
+    first, second, rest = torch.split(heads, [half, half, heads.shape[-1] - 2 * half], dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin, rest], dim=-1)
 
 
-def _rope_table(architecture: Architecture) -> tuple[torch.Tensor, torch.Tensor]:
-    frequencies = torch.tensor(architecture.rope.frequencies(architecture.head_dim), dtype=torch.float64)
-    angles = torch.outer(torch.arange(architecture.max_model_len, dtype=torch.float64), frequencies)
-    return angles.cos().unsqueeze(1), angles.sin().unsqueeze(1)
+def _rope_table(architecture: Architecture, rope: Rope, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosines and sines [position, 1, pair], in the dtype and on the device of ``like``."""
+    frequencies = torch.tensor(rope.frequencies(architecture.head_dim), dtype=torch.float64)
+    angles = torch.outer(torch.arange(architecture.max_model_len, dtype=torch.float64), frequencies).unsqueeze(1)
+    return (rope.scale * angles.cos()).to(like), (rope.scale * angles.sin()).to(like)
 
 
 def _load_head(architecture: Architecture, weights: Tensors, embedding: torch.Tensor) -> Linear:
@@ -127,13 +148,19 @@ def _load_head(architecture: Architecture, weights: Tensors, embedding: torch.Te
 
 
 def _load_layer(architecture: Architecture, weights: Tensors, index: int) -> Layer:
-    prefix = f"model.layers.{index}"
+    prefix, norms = f"model.layers.{index}", architecture.family.norms
+
+    def norm(name: str) -> torch.Tensor:
+        return weights.take(f"{prefix}.{name}.weight")
+
     attention = [f"{prefix}.self_attn.{name}_proj" for name in ("q", "k", "v")]
     return Layer(
-        input_norm=weights.take(f"{prefix}.input_layernorm.weight"),
+        input_norm=norm(norms.input),
         qkv=Linear(weights.take_stacked(f"{name}.weight" for name in attention)),
         output=Linear(weights.take(f"{prefix}.self_attn.o_proj.weight")),
-        mlp_norm=weights.take(f"{prefix}.post_attention_layernorm.weight"),
+        mlp_norm=norm(norms.mlp),
+        attention_post=norm(norms.attention_post) if norms.attention_post else None,
+        mlp_post=norm(norms.mlp_post) if norms.mlp_post else None,
         mlp=load_mlp(architecture, weights, index),
         qkv_bias=weights.take_stacked(f"{name}.bias" for name in attention) if architecture.qkv_bias else None,
         head_norm=_load_head_norm(architecture, weights, prefix) if architecture.qk_norm else None,

@@ -1,5 +1,6 @@
 """The MLP of a decoder layer in PyTorch: a plain one, or a mixture of experts. Knows no attention and no sequences."""
 
+import math
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -17,10 +18,27 @@ class Tensors(Protocol):
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor: ...
 
 
-class GatedMlp:
-    """SwiGLU; gate and up are stacked, so that one product computes them together."""
+def silu(gate: torch.Tensor) -> torch.Tensor:
+    """x · sigmoid(x). Not F.silu: its vector and scalar paths differ in the last bit, and the row count decides
+    between them."""
+    return gate / (1 + torch.exp(-gate))
 
-    def __init__(self, weights: Tensors, prefix: str) -> None:
+
+def gelu_tanh(gate: torch.Tensor) -> torch.Tensor:
+    """GELU by its approximation with tanh, written as x · sigmoid(2u) for the reason that ``silu`` gives."""
+    twice = 2 * math.sqrt(2 / math.pi) * (gate + 0.044715 * gate * gate * gate)
+    return gate / (1 + torch.exp(-twice))
+
+
+ACTIVATIONS = {"silu": silu, "gelu_pytorch_tanh": gelu_tanh}
+"""The activations of gates, as config.json names them."""
+
+
+class GatedMlp:
+    """SwiGLU or GeGLU; gate and up are stacked, so that one product computes them together."""
+
+    def __init__(self, weights: Tensors, prefix: str, activation: str) -> None:
+        self._activation = ACTIVATIONS[activation]
         self._gate_up = Linear(weights.take_stacked([f"{prefix}.{name}_proj.weight" for name in ("gate", "up")]))
         self._down = Linear(weights.take(f"{prefix}.down_proj.weight"))
 
@@ -30,8 +48,7 @@ class GatedMlp:
 
     def __call__(self, rows: torch.Tensor, tiling: Tiling) -> torch.Tensor:
         gate, up = self._gate_up(rows, tiling).chunk(2, dim=1)
-        # Not F.silu: its vector and scalar paths differ in the last bit, and the row count decides between them.
-        return self._down(gate / (1 + torch.exp(-gate)) * up, tiling)
+        return self._down(self._activation(gate) * up, tiling)
 
 
 class ExpertsMlp:
@@ -41,10 +58,10 @@ class ExpertsMlp:
     depend on the others of its batch.
     """
 
-    def __init__(self, experts: Experts, weights: Tensors, prefix: str) -> None:
+    def __init__(self, experts: Experts, weights: Tensors, prefix: str, activation: str) -> None:
         self._shape = experts
         self._router = Linear(weights.take(f"{prefix}.gate.weight").float())
-        self._experts = [GatedMlp(weights, f"{prefix}.experts.{index}") for index in range(experts.count)]
+        self._experts = [GatedMlp(weights, f"{prefix}.experts.{index}", activation) for index in range(experts.count)]
 
     @property
     def linears(self) -> list[Linear]:
@@ -75,4 +92,5 @@ def load_mlp(architecture: Architecture, weights: Tensors, layer: int) -> GatedM
     """The MLP of a layer, as the architecture has it there."""
     prefix = f"model.layers.{layer}.mlp"
     experts = architecture.experts_of(layer)
-    return ExpertsMlp(experts, weights, prefix) if experts else GatedMlp(weights, prefix)
+    activation = architecture.family.activation
+    return ExpertsMlp(experts, weights, prefix, activation) if experts else GatedMlp(weights, prefix, activation)
