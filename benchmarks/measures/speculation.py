@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.measures.figures import Figures
 from benchmarks.measures.load import Answer
 
-_SAMPLE = re.compile(r'^axon_draft_tokens_total\{.*stage="(\w+)"\} (\S+)$', re.MULTILINE)
+_SAMPLE = re.compile(r'^axon_draft_tokens_total\{[^}]*stage="(\w+)"[^}]*\} (\S+)$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,10 @@ class Drafts:
 
 def parse_drafts(metrics: str) -> Drafts:
     """The counts in the text of an Axon's ``/metrics``."""
-    found = {stage: float(value) for stage, value in _SAMPLE.findall(metrics)}
-    return Drafts(found.get("drafted", 0.0), found.get("accepted", 0.0))
+    found = {"drafted": 0.0, "accepted": 0.0}
+    for stage, value in _SAMPLE.findall(metrics):  # a line for each source
+        found[stage] += float(value)
+    return Drafts(**found)
 
 
 def read_drafts(metrics_port: int) -> Drafts:

@@ -62,7 +62,7 @@ def test_every_engine_setting_is_a_versions_or_is_left_out_on_purpose() -> None:
     known = {each.name for each in fields(EngineConfig)}
     ranks = {"rendezvous", "local_ranks", "hosts", "join_timeout_s", "rank_timeout_s"}
     shelf = {"kv_host_bytes", "kv_folder", "kv_folder_bytes", "kv_folder_max_age_s"}
-    of_the_machine = {*ranks, *shelf, "share_cores", "core_weight", "policy", "echo_script"}
+    of_the_machine = {*ranks, *shelf, "share_cores", "core_weight", "policy", "echo_script", "draft_model"}
     assert known == {*MORE, "kind", "dtype", "max_model_len"} | of_the_machine
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from axon.engine.native import library
 from axon.engine.native.build import NotBuilt
 from axon.engine.protocol.messages import Add, Emitted
 from axon.engine.schedule.blocks import BlockPool
+from axon.engine.schedule.draft_choice import DraftCosts
 from axon.engine.schedule.policy import Policy
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
@@ -44,6 +46,9 @@ ENGINE_CONFIG = EngineConfig(
     dtype="float32", threads=1, kv_memory_bytes=2 << 20, block_size=4, max_batch_tokens=96, max_sequences=8
 )
 
+FREE_DRAFTS = DraftCosts(num_streams=1, step_s=1.0, row_s=1e-9, round_s=1e-9, draft_row_s=1e-9, spend_s=inf, most=4)
+"""Costs at which the draft model drafts for every stream that it has caught up with."""
+
 
 def make_scheduler(
     *,
@@ -58,6 +63,7 @@ def make_scheduler(
     version: str = "",
     max_scored_tokens: int = MAX_SCORED_TOKENS,
     shelf: Shelf | None = None,
+    max_draft_len: int = 0,
 ) -> Scheduler:
     return Scheduler(
         BlockPool(blocks, block_size),
@@ -70,6 +76,7 @@ def make_scheduler(
         version=version,
         max_scored_tokens=max_scored_tokens,
         shelf=shelf,
+        max_draft_len=max_draft_len,
     )
 
 
@@ -118,10 +125,10 @@ def make_drawn(*token_ids: int) -> list[Drawn]:
     return [Drawn(token_id) for token_id in token_ids]
 
 
-def make_tiny_llama(folder: Path, **changes: Any) -> Path:
+def make_tiny_llama(folder: Path, *, seed: int = 7, **changes: Any) -> Path:
     """Writes a random model; equal arguments give equal weights."""
     config = TINY_CONFIG | changes
-    random = np.random.default_rng(7)
+    random = np.random.default_rng(seed)
     hidden, inner, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
     num_heads, num_kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     shapes = {"model.embed_tokens.weight": (config["vocab_size"], hidden), "model.norm.weight": (hidden,)}

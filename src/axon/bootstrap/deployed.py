@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import structlog
 
 from axon.bootstrap.fetching import opened_version
-from axon.bootstrap.model import Model, OnProgress, load_text, prepare_model
+from axon.bootstrap.model import Model, OnProgress, find_draft, load_text, prepare_model
 from axon.bootstrap.process import Process
 from axon.bootstrap.registry import make_catalog, make_follower
 from axon.bootstrap.services import Services
@@ -42,6 +42,8 @@ class Deployed:
     version: Version
     settings: Settings
     """The process's settings, with those of the version in their place."""
+    draft: Version | None = None
+    """The version that drafts for it."""
 
     @property
     def letter(self) -> str:
@@ -65,7 +67,10 @@ class Deployed:
         folder = await stack.enter_async_context(opening)
         text = await asyncio.to_thread(load_text, folder)
         penalty = self.version.advice.repetition_penalty
-        return Model(folder=folder, text=text, repetition_penalty=penalty, embeds=self.version.embeds)
+        draft = await asyncio.to_thread(find_draft, self.settings, on_progress)
+        if self.draft is not None:
+            draft = await stack.enter_async_context(opened_version(self.settings, self.draft, on_progress=tell))
+        return Model(folder=folder, text=text, repetition_penalty=penalty, embeds=self.version.embeds, draft=draft)
 
     def check_text(self, model: Model) -> None:
         """Raises ``Misconfigured`` if the files are not those that were registered."""
@@ -192,7 +197,8 @@ async def _unasked(version: str) -> int:
 def _deployed(settings: Settings, snapshot: Snapshot, deployment: Deployment, version: str) -> Deployed:
     record = snapshot.versions[version]
     own = settings_of(settings, record, deployment.name)
-    return Deployed(deployment=deployment, version=record, settings=own)
+    draft = snapshot.versions[record.settings.draft] if record.settings.draft else None
+    return Deployed(deployment=deployment, version=record, settings=own, draft=draft)
 
 
 async def find_deployed(settings: Settings, snapshot: Snapshot, presences: Presences) -> Deployed:

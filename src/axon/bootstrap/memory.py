@@ -31,14 +31,15 @@ class Need:
 
 
 def need_of(name: str, model: Model, config: EngineConfig) -> Need:
-    """Estimates what a model takes on a CPU; an engine without a model takes next to nothing."""
+    """Estimates what a model takes on a CPU, with its draft model; an engine without a model takes next to nothing."""
     if model.folder is None:
         return Need(name=name, weights=0, kv=0)
     if model.embeds is not None:
         return Need(name=name, weights=weight_bytes(read_vector_model(model.folder), config.dtype), kv=0)
     config = for_device(config, "cpu")
     dtype = "int8" if config.dtype == "auto" else config.dtype
-    parameters = read_architecture(model.folder).num_parameters()
+    folders = [model.folder, *([model.draft] if model.draft else [])]
+    parameters = sum(read_architecture(folder).num_parameters() for folder in folders)
     return Need(name=name, weights=int(parameters * _BYTES_PER_PARAMETER[dtype]), kv=config.kv_memory_bytes)
 
 

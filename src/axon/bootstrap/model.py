@@ -5,7 +5,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -62,6 +62,8 @@ class Model:
     """Default repetition penalty, against loops; 1 is none."""
     embeds: Embeds | None = None
     """Set for a model that gives vectors and no text."""
+    draft: Path | None = None
+    """Folder of the draft model; None without one."""
 
 
 def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
@@ -74,7 +76,19 @@ def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
         return Model(folder=folder, text=load_text(folder), embeds=found.embeds)
     check_tensors(folder, read_architecture(folder))
     guard = _DEFAULT_MODEL_REPETITION_PENALTY if settings.model == "default" else 1.0
-    return Model(folder=folder, text=load_text(folder), repetition_penalty=guard)
+    draft = find_draft(settings, on_progress)
+    return Model(folder=folder, text=load_text(folder), repetition_penalty=guard, draft=draft)
+
+
+def find_draft(settings: Settings, on_progress: OnProgress) -> Path | None:
+    """The folder of the draft model, converting a GGUF file once; None without one. Raises ``Misconfigured``."""
+    name = settings.engine.draft_model
+    if not name or not settings.engine.speculate:
+        return None
+    model_name = Path(name).name.removesuffix(".gguf")
+    folder = find_folder(replace(settings, model=name, model_name=model_name), on_progress)
+    check_tensors(folder, read_architecture(folder))
+    return folder
 
 
 def _echo_embeds(engine: EngineConfig) -> Embeds | None:

@@ -1,6 +1,7 @@
 """Opens the spare engine process of a worker process, where the settings and the memory allow one."""
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from axon.bootstrap.memory import available_bytes
 from axon.bootstrap.model import Model
@@ -23,9 +24,10 @@ async def open_spare(settings: Settings, stack: AsyncExitStack) -> SpareEngine |
 
 def make_engine(settings: Settings, model: Model, spare: SpareEngine | None) -> EngineProcess:
     """A process for the settings' engine, out of the spare if there is one; an echo engine is quick by itself."""
-    if spare is None or settings.engine.kind == "echo":
-        return EngineProcess(settings.engine, model.folder)
-    return EngineProcess(settings.engine, model.folder, take=spare.take, on_ready=spare.engine_is_ready)
+    config = replace(settings.engine, draft_model=str(model.draft or ""))
+    if spare is None or config.kind == "echo":
+        return EngineProcess(config, model.folder)
+    return EngineProcess(config, model.folder, take=spare.take, on_ready=spare.engine_is_ready)
 
 
 def _has_room() -> bool:

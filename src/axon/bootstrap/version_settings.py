@@ -15,6 +15,7 @@ MORE = (
     "block_size",
     "call_format",
     "device",
+    "draft_tokens",
     "echo_classes",
     "echo_dimensions",
     "echo_fails",

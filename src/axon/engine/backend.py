@@ -58,6 +58,18 @@ def open_backend(
     )
 
 
+def block_bytes_of(config: EngineConfig, architecture: Architecture) -> int:
+    """Bytes of a KV block of a model on the CPU, over all layers."""
+    if config.dtype == "int8":
+        from axon.engine.native import model
+
+        return model.block_bytes(architecture)
+    from axon.engine.pytorch.kv_memory import block_bytes
+    from axon.engine.torch_backend import DTYPES
+
+    return block_bytes(architecture, config.block_size, DTYPES[config.dtype])
+
+
 def warm_up(config: EngineConfig) -> None:
     """Does what the start of any model with this config needs first: imports, the kernels' library, a CUDA context."""
     device = choose_device(config)

@@ -39,8 +39,14 @@ class EngineConfig:
     """Most milliseconds between two tokens of a stream, as far as prompts lengthen them: prompt chunks shrink to keep
     it. 0 sets no limit on a CPU, and takes 50 on a GPU."""
     speculate: bool = True
-    """Speculative decoding: drafts the next tokens from the sequence's own text and verifies them together, where that
-    saves time: with few streams on a CPU. Changes no token."""
+    """Speculative decoding: drafts the next tokens from the sequence's own text, and with ``draft_model``, and verifies
+    them together, where that saves time: with few streams on a CPU. Changes no token."""
+    draft_model: str = ""
+    """A small model that drafts where the sequence's own text has nothing to draft (speculative decoding): a folder, or
+    a name in the models folder, as for ``model``. It must have the model's tokenizer, runs on the CPU alone, and is
+    used only while its drafts save time. Empty for none. Changes no token."""
+    draft_tokens: int = 4
+    """The most tokens that ``draft_model`` drafts for a stream in a step; fewer where that is faster."""
     policy: Literal["fair", "first_come"] = "fair"
     """The order of service: ``fair`` takes the tenant served least for its weight, ``first_come`` the oldest."""
     call_format: Literal["auto", "hermes", "llama_json", "pythonic", "mistral", "qwen3_coder"] = "auto"
@@ -50,7 +56,8 @@ class EngineConfig:
     block_size: int = 0
     """Tokens of KV in a block; 0 takes 16, or 64 on a GPU."""
     kv_memory_bytes: int = 0
-    """Memory for KV blocks; 0 takes 1 GiB, or all that ``gpu_memory_fraction`` leaves on a GPU."""
+    """Memory for KV blocks, those of ``draft_model`` among them; 0 takes 1 GiB, or all that ``gpu_memory_fraction``
+    leaves on a GPU."""
     kv_dtype: Literal["auto", "fp8"] = "auto"
     """Numbers that a GPU keeps keys and values in: ``fp8`` gives room for twice as many tokens, and needs a GPU of the
     Hopper generation or newer; ``auto`` keeps them as the model computes them."""

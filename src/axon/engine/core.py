@@ -2,16 +2,19 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Drawn
 from axon.engine.constraint import Compiler
+from axon.engine.draft_model import DraftModel
+from axon.engine.drafts import NOTHING_DRAFTED, Drafted
 from axon.engine.phases import enter
 from axon.engine.protocol.messages import Add, Counters, Emitted, Ready, Refused, StepOutput
 from axon.engine.runner import Flight, Launcher, Mover, Moving, Runner
 from axon.engine.schedule.controller import FixedController, StepController, StepLimits
 from axon.engine.schedule.scheduler import Scheduler
+from axon.engine.schedule.sequence import Source
 
 _REST_S = 60.0
 _NEWS_S = 0.01
@@ -58,13 +61,15 @@ class EngineCore:
         open_grammars: Callable[[], Compiler] | None = None,
         grammars_are_dear: bool = False,
         mover: Mover | None = None,
+        draft_model: DraftModel | None = None,
     ) -> None:
         """``later`` does a piece of the start that can wait, and returns whether more is left.
 
         ``open_grammars`` is called for the first grammar; without it, sequences that have one are refused. With
         ``grammars_are_dear``, ``prepare`` calls it before. ``mover`` copies the blocks of the scheduler's shelf.
+        ``draft_model`` drafts for streams that have no other drafts; it needs a runner without a launcher.
         """
-        self._mover = mover
+        self._mover, self._draft_model = mover, draft_model
         self._open_grammars = open_grammars
         self._grammars_are_dear = grammars_are_dear
         self._grammars: Compiler | None = None
@@ -146,13 +151,14 @@ class EngineCore:
         batch = self._scheduler.schedule(time.time(), limits)
         self._await_blocks(batch)
         self._note_ids(batch)
+        batch, drafted = self._draft(batch)
         done = self._compute(batch, started_at)
         self._has_landed = self._has_landed or bool(done.batch.spans)
         enter("settle")
         emitted = self._scheduler.settle(done.batch, done.drawn)
         self._note_ids()
         step_s = time.perf_counter() - started_at
-        self._learn(done, step_s)
+        self._learn(done, step_s, drafted)
         return self._output(emitted, self._count(done.batch, step_s))
 
     def tend(self) -> bool:
@@ -196,6 +202,14 @@ class EngineCore:
             batches = (self._flying.batch if self._flying else None, batch)
             ids = [span.id for each in batches if each is not None for span in each.spans]
             self._note(ids + self._grammars.pending_ids if self._grammars else ids)
+
+    def _draft(self, batch: Batch) -> tuple[Batch, Drafted]:
+        """Has the draft model draft for the streams that the plan asks it for; adds its drafts to the batch."""
+        asks = self._scheduler.drafting.asks
+        if self._draft_model is None or not asks:
+            return batch, NOTHING_DRAFTED
+        drafted = self._draft_model.draft(asks)
+        return self._scheduler.add_drafts(batch, drafted), drafted
 
     def _compute(self, batch: Batch, started_at: float) -> _Computed:
         """Runs the batch; with a launcher, launches it and waits for the batch before it."""
@@ -248,13 +262,15 @@ class EngineCore:
             enter("wait for blocks")
             shelf.take_news(time.time(), _NEWS_S)
 
-    def _learn(self, done: _Computed, step_s: float) -> None:
-        """Takes in how long a batch took."""
-        self._controller.observe(done.batch, step_s=step_s, compute_s=done.compute_s)
+    def _learn(self, done: _Computed, step_s: float, drafted: Drafted) -> None:
+        """Takes in how long a batch took, and what its drafts took and were worth."""
+        compute_s = done.compute_s - drafted.seconds
+        drafted = replace(drafted, num_accepted=self._scheduler.drafting.take_accepted())
+        self._controller.observe(done.batch, step_s=step_s - drafted.seconds, compute_s=compute_s, drafted=drafted)
         if self._scheduler.shelf is not None:
             num_tokens = sum(len(span.token_ids) for span in done.batch.spans if not span.is_stream)
             if 2 * num_tokens > done.batch.num_tokens:
-                self._scheduler.shelf.costs.computed(num_tokens, done.compute_s)
+                self._scheduler.shelf.costs.computed(num_tokens, compute_s)
 
     def _output(self, emitted: list[Emitted], counters: Counters) -> StepOutput:
         scored, refused = self._scheduler.take_scored(), self._scheduler.take_refused()
@@ -263,6 +279,7 @@ class EngineCore:
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
         pool, shelf = self._scheduler.pool, self._scheduler.shelf
+        drafted, accepted = self._scheduler.drafting.num_drafted, self._scheduler.drafting.num_accepted
         return Counters(
             num_running=self._scheduler.num_running,
             num_waiting=self._scheduler.num_waiting,
@@ -273,8 +290,10 @@ class EngineCore:
             preemptions=self._scheduler.preemptions,
             yielded=self._scheduler.yielded,
             running_by_priority=self._scheduler.running_by_priority,
-            drafted=self._scheduler.num_drafted,
-            accepted=self._scheduler.num_accepted,
+            drafted=drafted.total() - drafted[Source.MODEL],
+            accepted=accepted.total() - accepted[Source.MODEL],
+            model_drafted=drafted[Source.MODEL],
+            model_accepted=accepted[Source.MODEL],
             step_s=step_s,
             shelf=shelf.counters() if shelf is not None else None,
         )

@@ -11,6 +11,7 @@ from axon.engine.batch import Batch
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.core import EngineCore
 from axon.engine.cuda.nvml import open_gauge
+from axon.engine.draft_backend import plan_draft
 from axon.engine.grammar.grammars import Grammars
 from axon.engine.grammar.vocabulary import Vocabulary, read_vocabulary
 from axon.engine.load.architecture import read_architecture
@@ -51,11 +52,14 @@ class Engine(EngineCore):
         refuse_impossible(architecture, config.tensor_parallel)
         config = choose_dtype(config, architecture)
         limit = min(config.max_model_len or architecture.max_model_len, architecture.max_model_len)
+        plan = plan_draft(config, model_dir, architecture)
+        config = plan.target if plan else config
         self.crew, self.group = open_group(config, model_dir)
         try:
             backend = open_backend(
                 config, model_dir, architecture, max_model_len=limit, group=self.group, open_weights=open_weights
             )
+            draft_model = plan.open(max_model_len=limit) if plan else None
             shelf, mover = shelf_of(config, model_dir, backend)
         except BaseException:
             self._close_group()
@@ -73,18 +77,22 @@ class Engine(EngineCore):
             version=f"{model_dir.resolve()} {backend.kernel}",
             max_scored_tokens=config.max_batch_tokens if backend.scores_any else MAX_SCORED_TOKENS,
             shelf=shelf,
+            max_draft_len=draft_model.max_len if draft_model else 0,
         )
         read = partial(vocabulary_of, model_dir) if vocabulary is None else lambda: vocabulary
         super().__init__(
             scheduler,
             leader or backend.runner,
             kernel=backend.kernel,
-            controller=make_controller(config, backend, leads=leader is not None),
+            controller=make_controller(
+                config, backend, leads=leader is not None, draft_tokens=config.draft_tokens if plan else 0
+            ),
             launcher=(leader or backend.launcher) if backend.launcher else None,
             later=backend.later,
             open_grammars=partial(Grammars, read),
             grammars_are_dear=True,
             mover=LeadingMover(self.crew, mover) if self.crew and mover else mover,
+            draft_model=draft_model,
         )
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
@@ -123,8 +131,9 @@ def shelf_of(config: EngineConfig, model_dir: Path, backend: Backend) -> tuple[S
     return open_shelf(config, block_bytes=backend.block_bytes, identity=identity, open_mover=backend.open_mover)
 
 
-def make_controller(config: EngineConfig, backend: Backend, *, leads: bool) -> StepController:
-    """The controller of chunk and draft sizes for a backend; ``leads``: there are other ranks."""
+def make_controller(config: EngineConfig, backend: Backend, *, leads: bool, draft_tokens: int = 0) -> StepController:
+    """The controller of chunk and draft sizes for a backend; ``leads``: there are other ranks. ``draft_tokens``: most
+    drafts of the draft model for a stream; 0 without one."""
     slo_s = config.itl_slo_ms / 1000 or inf
     if backend.launcher is not None:
         return FeedbackController(max_prefill_tokens=config.max_prefill_tokens, slo_s=slo_s)
@@ -133,6 +142,7 @@ def make_controller(config: EngineConfig, backend: Backend, *, leads: bool) -> S
         max_slowdown=config.max_slowdown,
         slo_s=slo_s,
         drafts=config.speculate and not leads,  # the other ranks draw no tokens to verify drafts by
+        draft_tokens=draft_tokens,
     )
 
 

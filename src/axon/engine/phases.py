@@ -1,5 +1,5 @@
-"""The phases of an engine's step: schedule, prepare, forward, sample, settle, emit. Entering one costs one comparison
-while nobody records.
+"""The phases of an engine's step: schedule, draft, prepare, forward, sample, settle, emit. Entering one costs one
+comparison while nobody records.
 
 One process runs one engine, so there is one present step. Its thread says which phase it enters; a recording, which is
 switched on from another thread, notes the times.
@@ -8,7 +8,8 @@ switched on from another thread, notes the times.
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
 
@@ -29,6 +30,8 @@ class Timeline:
         """When the present step began; None between two steps."""
         self._marks: list[tuple[str, float]] = []
         self._device: list[Phase] = []
+        self._is_held = False
+        """Whether the present phase lasts whatever is entered; see ``within``."""
 
     @property
     def is_full(self) -> bool:
@@ -40,8 +43,18 @@ class Timeline:
 
     def enter(self, phase: str) -> None:
         """The present step enters a phase, which lasts until the next one."""
-        if self._step_at is not None:
+        if self._step_at is not None and not self._is_held:
             self._marks.append((phase, time.perf_counter()))
+
+    @contextmanager
+    def hold(self, phase: str) -> Iterator[None]:
+        """The present step stays in a phase until the block ends."""
+        self.enter(phase)
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
 
     def device_ran(self, phase: str, start: float, seconds: float) -> None:
         """The device computed from ``start`` on, which is a time of ``time.perf_counter``."""
@@ -83,6 +96,12 @@ def enter(phase: str) -> None:
     recording = _timeline  # read once: the thread of the recording sets it to None at any moment
     if recording is not None:
         recording.enter(phase)
+
+
+def within(phase: str) -> AbstractContextManager[None]:
+    """Holds the present step in a phase: what is entered inside the block belongs to it."""
+    recording = _timeline
+    return nullcontext() if recording is None else recording.hold(phase)
 
 
 def begin_steps(seconds: float, stop: threading.Event) -> Callable[[], StepsProfile]:

@@ -50,6 +50,10 @@ class EngineCounters(Protocol):
     @property
     def accepted(self) -> int: ...
     @property
+    def model_drafted(self) -> int: ...
+    @property
+    def model_accepted(self) -> int: ...
+    @property
     def sent_bytes(self) -> int: ...
     @property
     def step_s(self) -> float: ...
@@ -83,6 +87,8 @@ class _Fresh:
     running_by_priority: Mapping[int, int] = field(default_factory=dict)
     drafted: int = 0
     accepted: int = 0
+    model_drafted: int = 0
+    model_accepted: int = 0
     sent_bytes: int = 0
     step_s: float = 0.0
     gpus: Sequence[Gpu] = ()
@@ -115,8 +121,10 @@ class EngineReport:
         self._counters = {
             "preemptions": engine.preemptions.labels(*who),
             "yielded": engine.yielded.labels(*who),
-            "drafted": engine.drafts.labels("drafted", *who),
-            "accepted": engine.drafts.labels("accepted", *who),
+            "drafted": engine.drafts.labels("drafted", "lookup", *who),
+            "accepted": engine.drafts.labels("accepted", "lookup", *who),
+            "model_drafted": engine.drafts.labels("drafted", "model", *who),
+            "model_accepted": engine.drafts.labels("accepted", "model", *who),
             "sent_bytes": engine.rank_bytes.labels(*who),
         }
         self._shelf: ShelfReport | None = None

@@ -11,12 +11,13 @@ from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
 from axon.engine.batch import Batch, Drawn, Span, fill
 from axon.engine.core import EngineCore
+from axon.engine.draft_model import DraftModel
 from axon.engine.grammar.grammars import Grammars
 from axon.engine.grammar.vocabulary import Vocabulary
 from axon.engine.protocol.messages import Emitted, Refused
 from axon.engine.sample.sampler import sample
 from axon.engine.schedule.controller import NO_DRAFTS, FixedController, StepLimits
-from tests.engine.builders import make_scheduler
+from tests.engine.builders import FREE_DRAFTS, make_scheduler
 
 LONGER = [b'{"', b'":', b'",', b'"}', b'":"', b'","', b"ab", b"abc", b"abab", b"true", b"false", b"null", b"12", b"},{"]
 SIZE = 256 + 2 + len(LONGER)
@@ -98,17 +99,34 @@ class Ahead:
 
 
 def make_core(
-    *, draft_price: float = NO_DRAFTS, blocks: int = 400, favourites: bytes = b"", ahead: bool = False
+    *,
+    draft_price: float = NO_DRAFTS,
+    blocks: int = 400,
+    favourites: bytes = b"",
+    ahead: bool = False,
+    draft: bytes | None = None,
 ) -> EngineCore:
-    scheduler = make_scheduler(blocks=blocks, max_batch_tokens=64, eos_ids=frozenset({OTHER_EOS_ID, EOS_ID}))
+    """With ``draft``, a made-up model with these favourites drafts as often as it can."""
+    scheduler = make_scheduler(
+        blocks=blocks,
+        max_batch_tokens=64,
+        eos_ids=frozenset({OTHER_EOS_ID, EOS_ID}),
+        max_draft_len=0 if draft is None else 1000,
+    )
     model = MadeUpModel(scheduler.pool.block_size, favourites)
+    limits = StepLimits(
+        max_prefill_tokens=16, draft_price=draft_price, draft_costs=None if draft is None else FREE_DRAFTS
+    )
     return EngineCore(
         scheduler,
         model,
         launcher=Ahead(model) if ahead else None,
         kernel="made up",
-        controller=FixedController(StepLimits(max_prefill_tokens=16, draft_price=draft_price)),
+        controller=FixedController(limits),
         open_grammars=partial(Grammars, pieces),
+        draft_model=None
+        if draft is None
+        else DraftModel(MadeUpModel(scheduler.pool.block_size, draft), vocab_size=SIZE, max_len=1000),
     )
 
 

@@ -181,9 +181,13 @@ class Counters:
     running_by_priority: dict[int, int] = field(default_factory=dict)
     """Running sequences of each priority; a priority without any is missing."""
     drafted: int = 0
-    """Draft tokens computed since the start."""
+    """Draft tokens computed since the start, out of the sequences' own text and grammars."""
     accepted: int = 0
-    """Draft tokens accepted since the start."""
+    """Draft tokens of these that were accepted."""
+    model_drafted: int = 0
+    """Draft tokens of the draft model computed since the start."""
+    model_accepted: int = 0
+    """Draft tokens of these that were accepted."""
     step_s: float = 0.0
     sent_bytes: int = 0
     """Bytes sent to the other ranks of the group since the start; see ``axon.engine.parallel.traffic``."""

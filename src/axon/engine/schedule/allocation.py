@@ -100,7 +100,7 @@ class Allocation:
         """Takes all blocks of a sequence; nothing of it counts as computed any more."""
         self.pool.give_back(sequence.block_ids)
         sequence.block_ids = []
-        sequence.num_computed = sequence.num_settled = sequence.num_to_load = 0
+        sequence.num_computed = sequence.num_settled = sequence.num_to_load = sequence.num_seen = 0
 
     def plan_copies(self, running: Iterable[Sequence]) -> Copies | None:
         """The copies beside a step whose blocks are all given out: loads of the running sequences, in order, and saves;

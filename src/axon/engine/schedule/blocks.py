@@ -34,6 +34,8 @@ class BlockPool:
     def __init__(self, num_blocks: int, block_size: int) -> None:
         self.num_blocks = num_blocks
         self.block_size = block_size
+        self.num_fills = [0] * num_blocks
+        """By block: number of times that it was taken for new content."""
         self._free = list(range(num_blocks - 1, -1, -1))
         self._holders: dict[int, int] = {}
         self._cached: OrderedDict[int, None] = OrderedDict()  # least recently used first
@@ -98,6 +100,7 @@ class BlockPool:
         for _ in range(num_new):
             block_id = self._free.pop() if self._free else self._evict_one()
             self._holders[block_id] = 1
+            self.num_fills[block_id] += 1
             self._owner_of[block_id] = owner
             taken.append(block_id)
         if num_new:

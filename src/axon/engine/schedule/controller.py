@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from axon.engine.batch import Batch
+from axon.engine.drafts import NOTHING_DRAFTED, Drafted
+from axon.engine.schedule.draft_choice import DraftCosts
 
 NO_DRAFTS = 1.0
 """The draft price at which no draft token is worth its cost: the scheduler drafts nothing."""
@@ -23,6 +25,8 @@ class StepLimits:
 
     With a price below ``NO_DRAFTS`` each step must be settled before the next one is scheduled.
     """
+    draft_costs: DraftCosts | None = None
+    """What drafts of the draft model cost; None where it drafts nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,11 @@ class StepController(Protocol):
         """The limits of the next step."""
         ...
 
-    def observe(self, batch: Batch, *, step_s: float, compute_s: float) -> None:
+    def observe(self, batch: Batch, *, step_s: float, compute_s: float, drafted: Drafted = NOTHING_DRAFTED) -> None:
         """Learns from a finished step.
 
         ``step_s`` is the wall time of the whole step with its planning, ``compute_s`` the time of the batch alone.
+        Both are without the time of the draft model, which ``drafted`` has.
         """
         ...
 
@@ -77,5 +82,5 @@ class FixedController:
         """The limits it was made with."""
         return self._limits
 
-    def observe(self, batch: Batch, *, step_s: float, compute_s: float) -> None:
+    def observe(self, batch: Batch, *, step_s: float, compute_s: float, drafted: Drafted = NOTHING_DRAFTED) -> None:
         """Ignores the step."""

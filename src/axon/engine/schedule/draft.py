@@ -5,13 +5,14 @@ occurred before (prompt lookup, or n-gram speculation). A step that computes dra
 each; that token is the one that would have been drawn without drafting, so drafts change no token.
 """
 
+from axon.engine.schedule.acceptance import Acceptance
+
 _LONGEST, _SHORTEST = 3, 2
 """Lengths of the n-grams that are looked up, in tokens."""
 _MOST = 8
 """Most draft tokens of a sequence in one step."""
 _DECAY = 0.95
 """Factor on the counts of accepted and tried drafts with each token, so that recent ones weigh most."""
-_PRIOR_ACCEPTED, _PRIOR_TRIED = 1.0, 2.0
 
 
 class Drafter:
@@ -21,21 +22,16 @@ class Drafter:
         self._position_after: dict[tuple[int, ...], int] = {}
         """For each n-gram, the position behind its latest occurrence."""
         self._num_seen = 0
-        self._num_accepted = self._num_tried = 0.0
-
-    @property
-    def acceptance_rate(self) -> float:
-        """Estimated probability that a draft is accepted; one half at first, and again after a while without any."""
-        return (self._num_accepted + _PRIOR_ACCEPTED) / (self._num_tried + _PRIOR_TRIED)
+        self._acceptance = Acceptance()
+        """Its rate is one half at first, and again after a while without drafts."""
 
     def draft(self, token_ids: list[int], *, price: float, most: int) -> list[int]:
         """The tokens that may come next, as many as are likely enough to be accepted.
 
         ``price`` is the cost of one more token in a step, as a fraction of the value of a certain token.
         """
-        self._num_accepted *= _DECAY
-        self._num_tried *= _DECAY
-        num_drafts = _num_worth(self.acceptance_rate, price, min(most, _MOST))
+        self._acceptance.forget(_DECAY)
+        num_drafts = _num_worth(self._acceptance.rate, price, min(most, _MOST))
         if not num_drafts:
             return []
         self._index(token_ids)
@@ -47,8 +43,7 @@ class Drafter:
 
     def learn(self, *, num_drafted: int, num_accepted: int) -> None:
         """Takes in how many drafts were accepted; those behind the first wrong one were not tried."""
-        self._num_accepted += num_accepted
-        self._num_tried += min(num_accepted + 1, num_drafted)
+        self._acceptance.learn(num_drafted=num_drafted, num_accepted=num_accepted)
 
     def _index(self, token_ids: list[int]) -> None:
         """Indexes the n-grams that are new since the last call, except those that end with the last token."""

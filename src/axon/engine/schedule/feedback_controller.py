@@ -10,6 +10,7 @@ nothing is measured yet; a smaller model's grows from there.
 from math import inf
 
 from axon.engine.batch import Batch
+from axon.engine.drafts import NOTHING_DRAFTED, Drafted
 from axon.engine.schedule.controller import Forecast, StepLimits
 
 _FEWEST_TOKENS = 256  # smaller chunks cost a step nearly as much
@@ -34,7 +35,7 @@ class FeedbackController:
         """The present chunk, and no drafts: the next step is launched before a draft could be verified."""
         return StepLimits(max_prefill_tokens=self.chunk)
 
-    def observe(self, batch: Batch, *, step_s: float, compute_s: float) -> None:
+    def observe(self, batch: Batch, *, step_s: float, compute_s: float, drafted: Drafted = NOTHING_DRAFTED) -> None:
         """Adapts the chunk to the device's time; only a step with both streams and a whole chunk says anything."""
         num_streams = sum(span.is_stream for span in batch.spans)
         num_prompt = batch.num_tokens - num_streams

@@ -19,8 +19,11 @@ Neither chunks nor drafts change any token, so what is learned may differ from r
 from math import inf
 
 from axon.engine.batch import Batch
+from axon.engine.drafts import NOTHING_DRAFTED, Drafted
 from axon.engine.schedule.controller import NO_DRAFTS, Forecast, Outlook, StepLimits
 from axon.engine.schedule.cost_model import CostModel
+from axon.engine.schedule.draft_choice import DraftCosts
+from axon.engine.schedule.draft_ledger import DraftLedger
 
 _FIRST_TOKENS = 8  # the chunk before any prompt was measured
 _FEWEST_TOKENS = 1  # a prompt advances in every step that is not a probe
@@ -40,12 +43,20 @@ class LearnedController:
     """A cost model of steps and the limits that follow from it."""
 
     def __init__(
-        self, *, max_prefill_tokens: int, max_slowdown: float, slo_s: float = inf, drafts: bool = False
+        self,
+        *,
+        max_prefill_tokens: int,
+        max_slowdown: float,
+        slo_s: float = inf,
+        drafts: bool = False,
+        draft_tokens: int = 0,
     ) -> None:
+        """``draft_tokens``: most tokens that the draft model drafts for a stream in a step; 0 without one."""
         self._most = max_prefill_tokens
         self._spare = max_slowdown - 1
         self._slo_s = slo_s
         self._drafts = drafts
+        self._ledger = DraftLedger(most=draft_tokens) if drafts and draft_tokens else None
         self._limits = StepLimits(max_prefill_tokens=max_prefill_tokens)
         # Delays lengthen steps and nothing shortens them, so the streams' time is estimated from below.
         self._streams = CostModel(_FIRST_STREAM_COSTS, gain_up=0.2, gain_down=0.5)
@@ -66,7 +77,8 @@ class LearnedController:
             if has_prompts and outlook.num_streams:
                 num_tokens = 0 if self._begins_probe() else self.num_prefill_tokens(outlook)
             price = self.draft_price(outlook) if self._drafts else NO_DRAFTS
-            self._limits = StepLimits(max_prefill_tokens=num_tokens, draft_price=price)
+            costs = self._draft_costs(outlook.num_streams, outlook.num_attended)
+            self._limits = StepLimits(max_prefill_tokens=num_tokens, draft_price=price, draft_costs=costs)
         return self._limits
 
     def num_prefill_tokens(self, outlook: Outlook) -> int:
@@ -93,7 +105,7 @@ class LearnedController:
         rows_s = row_s * num_streams + attended_s * outlook.num_attended
         return max(rows_s / (fixed_s + rows_s), _LEAST_PRICE)
 
-    def observe(self, batch: Batch, *, step_s: float, compute_s: float) -> None:
+    def observe(self, batch: Batch, *, step_s: float, compute_s: float, drafted: Drafted = NOTHING_DRAFTED) -> None:
         """Updates the costs by the wall time of the whole step: the streams wait for its planning too."""
         num_rows = num_attended = num_tokens = num_prompt_attended = 0
         for span in batch.spans:
@@ -112,6 +124,20 @@ class LearnedController:
             self._observe_prompts((num_tokens, num_prompt_attended), step_s, alone_s=self._streams.predict(rows))
         else:
             self._observe_streams(rows, step_s)
+        if self._ledger is not None:
+            self._observe_drafts(self._ledger, batch, drafted, step_s)
+
+    def _draft_costs(self, num_streams: int, num_attended: int) -> DraftCosts | None:
+        if self._ledger is None:
+            return None
+        return self._ledger.costs(num_streams=num_streams, num_attended=num_attended, streams=self._streams)
+
+    def _observe_drafts(self, ledger: DraftLedger, batch: Batch, drafted: Drafted, step_s: float) -> None:
+        streams = [span.end - len(span.drafts) for span in batch.spans if span.is_stream]
+        num_drafts = sum(len(span.drafts) for span in batch.spans if span.id in drafted.by_id)
+        costs = ledger.costs(num_streams=len(streams), num_attended=sum(streams), streams=self._streams)
+        if costs is not None:
+            ledger.observe(drafted, costs, num_drafts=num_drafts, step_s=step_s)
 
     def _begins_probe(self) -> bool:
         """Whether the next step goes without prompt tokens; never two in a row, so that prompts advance."""

@@ -15,11 +15,13 @@ from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Drawn, Span
 from axon.engine.constraint import Matcher
 from axon.engine.copies import Copies
+from axon.engine.drafts import Drafted
 from axon.engine.protocol.messages import Add, Emitted, Refused, Scored
 from axon.engine.schedule.allocation import Allocation
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.budget import TokenBudget
-from axon.engine.schedule.controller import NO_DRAFTS, Outlook, StepLimits
+from axon.engine.schedule.controller import Outlook, StepLimits
+from axon.engine.schedule.drafting import Drafting
 from axon.engine.schedule.head_wait import HeadWait
 from axon.engine.schedule.policy import Fair, Policy, Rank
 from axon.engine.schedule.roster import Roster
@@ -47,8 +49,10 @@ class Scheduler:
         version: str = "",
         max_scored_tokens: int = MAX_SCORED_TOKENS,
         shelf: Shelf | None = None,
+        max_draft_len: int = 0,
     ) -> None:
-        """``max_scored_tokens``: most prompt tokens whose log probabilities a step computes."""
+        """``max_scored_tokens``: most prompt tokens whose log probabilities a step computes. ``max_draft_len``: most
+        tokens that the draft model attends to; 0 without one."""
         self.pool, self.shelf = pool, shelf
         self.max_batch_tokens = max_batch_tokens
         self.max_prefill_tokens = max_prefill_tokens or max_batch_tokens
@@ -61,10 +65,9 @@ class Scheduler:
         """Sequences parked since the start because blocks ran out, the pool's or their tenant's."""
         self.yielded = 0
         """Sequences parked since the start because their slot was due to another tenant or a higher priority."""
-        self.num_drafted = self.num_accepted = 0
-        """Draft tokens computed since the start, and those that were accepted."""
         self._policy = policy or Fair()
         self._allocation = Allocation(pool, shelf)
+        self.drafting = Drafting(self._allocation, eos_ids=eos_ids, max_draft_len=max_draft_len)
         self._sequence_limits = SequenceLimits(
             max_model_len=self.max_model_len, num_blocks=pool.num_blocks, block_size=pool.block_size
         )
@@ -75,6 +78,16 @@ class Scheduler:
         self._out_of_blocks: set[str | None] = set()
         """Tenants that had a sequence parked in this step for their share of blocks; None: one parked for the pool."""
         self._head_wait = HeadWait()
+
+    @property
+    def num_drafted(self) -> int:
+        """Draft tokens computed since the start."""
+        return self.drafting.num_drafted.total()
+
+    @property
+    def num_accepted(self) -> int:
+        """Draft tokens that were accepted since the start."""
+        return self.drafting.num_accepted.total()
 
     @property
     def num_running(self) -> int:
@@ -161,6 +174,10 @@ class Scheduler:
         spans += self._start(grants, budget, budget.left_after(spans))
         self._tiers.next_step()
         return Batch(tuple(spans), self._allocation.plan_copies(self._roster.running))
+
+    def add_drafts(self, batch: Batch, drafted: Drafted) -> Batch:
+        """The planned batch with the drafts of the draft model."""
+        return self.drafting.add(batch, drafted, self._roster.of_span, self.max_batch_tokens - batch.num_tokens)
 
     def settle(self, batch: Batch, drawn: list[Drawn]) -> list[Emitted]:
         """Takes in a step's results, one for each draw of the batch in order; returns the new tokens."""
@@ -259,26 +276,8 @@ class Scheduler:
             if self._extend(sequence, sequence.num_computed + shares.get(sequence.id, 0)):
                 index += 1
         running = [(sequence, share) for sequence in self._roster.running if (share := shares.get(sequence.id, 0))]
-        if budget.limits.draft_price >= NO_DRAFTS:
-            return [sequence.plan(share, self.eos_ids) for sequence, share in running]
-        # Drafts come last: they take only tokens and blocks that no sequence needs.
         spare = self.max_batch_tokens - sum(shares.values())
-        spans: list[Span] = []
-        for sequence, share in running:
-            drafts = self._draft(sequence, spare, budget.limits.draft_price)
-            spare -= len(drafts)
-            spans.append(sequence.plan(share, self.eos_ids, drafts))
-        return spans
-
-    def _draft(self, sequence: Sequence, spare: int, price: float) -> list[int]:
-        """Draft tokens behind the sequence's last token, as far as the budget and unheld blocks allow."""
-        drafts = sequence.draft(price=price, most=spare)
-        num_missing = sequence.num_missing_blocks(sequence.num_tokens + len(drafts)) if drafts else 0
-        if num_missing:
-            if not self._allocation.can_extend(num_missing) or not self._allocation.may_extend(sequence, num_missing):
-                return []
-            self._allocation.extend(sequence, num_missing)
-        return drafts
+        return self.drafting.plan(running, budget.limits, spare)
 
     def _ready(self, num_starting: int = 0) -> list[Sequence]:
         """The running sequences that take part in the next step: when slots are short, by their tiers."""
@@ -360,10 +359,7 @@ class Scheduler:
 
     def _settle_drafts(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
         """Emits up to the first wrong draft or the end: what was drawn behind either is discarded."""
-        num_accepted = span.num_accepted(drawn)
-        sequence.learn_drafts(num_drafted=len(span.drafts), num_accepted=num_accepted)
-        self.num_drafted += len(span.drafts)
-        self.num_accepted += num_accepted
+        num_accepted = self.drafting.settle(sequence, span, drawn)
         emitted: list[Emitted] = []
         for each in drawn[: num_accepted + 1]:
             emitted.append(sequence.emit(each, self.eos_ids))

@@ -2,10 +2,12 @@
 
 from collections import abc
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from axon.engine.batch import PLACEHOLDER, Draw, Drawn, Span
 from axon.engine.constraint import Masks, Matcher
 from axon.engine.protocol.messages import Add, Emitted
+from axon.engine.schedule.acceptance import Acceptance
 from axon.engine.schedule.blocks import chain_hashes, tag_of
 from axon.engine.schedule.draft import Drafter
 from axon.engine.schedule.finish import ending_ids, finish_of, masked_ids
@@ -16,6 +18,23 @@ _FORCED_RATE = 0.95
 """Share of the tokens forced by a grammar that are drawn so: the rest of a token may be cut otherwise."""
 _MOST_FORCED = 16
 """Most forced tokens of a sequence that are drafted in one step."""
+_LEAST_LEFT = 32
+"""Tokens for which an answer is expected to go on at least, if its limit allows."""
+_MODEL_STRENGTH = 8.0
+"""Tried drafts of a sequence that weigh as much as what is known of all sequences."""
+_FORGET = 0.95
+"""Factor on what is known of the draft model's drafts of a sequence with each step that has some."""
+
+
+class Source(StrEnum):
+    """Where draft tokens come from."""
+
+    LOOKUP = "lookup"
+    """The sequence's own text, see ``schedule.draft``."""
+    GRAMMAR = "grammar"
+    """The only tokens that its grammar allows."""
+    MODEL = "model"
+    """The draft model, see ``engine.draft_model``."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,8 +85,12 @@ class Sequence:
     scores: PromptScores | None = field(init=False)
     """Log probabilities of its prompt; None where they are not asked for."""
     drafter: Drafter = field(default_factory=Drafter)
-    drafts_are_forced: bool = False
-    """Whether its latest draft tokens were the only ones that its grammar allows."""
+    draft_source: Source = Source.LOOKUP
+    """Where its latest draft tokens came from."""
+    num_seen: int = 0
+    """Tokens whose KV the draft model has, see ``schedule.draft_blocks``."""
+    model_acceptance: Acceptance = field(default_factory=lambda: Acceptance(strength=_MODEL_STRENGTH))
+    """Of the draft model's drafts."""
     tag: bytes = field(init=False)
     """Its session's, by which its blocks on the shelf are erased; none without a session."""
     penalised_prompt: tuple[int, ...] = field(init=False)
@@ -150,17 +173,34 @@ class Sequence:
             chain_hashes(self.hashes, self.token_ids, num_full, self.block_size, salt=self.salt)
         return self.hashes[:num_full]
 
+    @property
+    def may_draft(self) -> bool:
+        """Whether its last token is known and alone to compute: drafts can stand behind it."""
+        return not self.num_unknown and self.num_pending == 1
+
+    @property
+    def num_left(self) -> int:
+        """The most tokens that its answer may still have."""
+        return min(self.add.sampling.max_tokens - self.num_outputs, self.max_len - self.num_tokens)
+
+    @property
+    def num_expected(self) -> int:
+        """Tokens for which its answer is expected to go on: as many as it has, since nobody knows."""
+        return min(self.num_left, max(_LEAST_LEFT, self.num_outputs))
+
     def draft(self, *, price: float, most: int) -> list[int]:
-        """Draft tokens behind its last token; none unless that token is known and alone to compute."""
-        if self.num_unknown or self.num_pending != 1:
+        """Draft tokens behind its last token, out of its own text and grammar; none unless it may have drafts."""
+        if not self.may_draft:
             return []
-        num_left = min(self.add.sampling.max_tokens - self.num_outputs, self.max_len - self.num_tokens) - 1
-        most = min(most, num_left)
+        most = min(most, self.num_left - 1)
+        self.draft_source = Source.LOOKUP
         if self.matcher is None:
             return self.drafter.draft(self.token_ids, price=price, most=most)
         forced = self.matcher.forced()[: max(0, min(most, _MOST_FORCED))] if price < _FORCED_RATE else []
-        self.drafts_are_forced = bool(forced)
-        return forced or self.matcher.legal(self.drafter.draft(self.token_ids, price=price, most=most))
+        if forced:
+            self.draft_source = Source.GRAMMAR
+            return forced
+        return self.matcher.legal(self.drafter.draft(self.token_ids, price=price, most=most))
 
     def credit(self, end: int) -> int:
         """Counts tokens that came from the cache up to ``end``; returns how many of them were not counted before."""
@@ -173,8 +213,11 @@ class Sequence:
 
     def learn_drafts(self, *, num_drafted: int, num_accepted: int) -> None:
         """Takes in how many drafts were accepted; those that its grammar forced say nothing about others."""
-        if not self.drafts_are_forced:
+        if self.draft_source is Source.LOOKUP:
             self.drafter.learn(num_drafted=num_drafted, num_accepted=num_accepted)
+        elif self.draft_source is Source.MODEL:
+            self.model_acceptance.forget(_FORGET)
+            self.model_acceptance.learn(num_drafted=num_drafted, num_accepted=num_accepted)
 
     def plan(self, num_tokens: int, eos_ids: frozenset[int], drafts: list[int] | None = None) -> Span:
         """The next ``num_tokens`` pending tokens as work for a step; they count as computed from now on.
@@ -202,6 +245,14 @@ class Sequence:
             self.token_ids.append(PLACEHOLDER)
             self.num_unknown += 1
         return span
+
+    def replan(self, span: Span, eos_ids: frozenset[int], drafts: list[int]) -> Span:
+        """Plans its latest span again, with draft tokens that were not known before."""
+        self.token_ids.pop()
+        self.num_unknown -= 1
+        self.num_computed = span.first
+        self.num_served -= len(span.token_ids)
+        return self.plan(len(span.token_ids), eos_ids, drafts)
 
     def emit(self, drawn: Drawn, eos_ids: frozenset[int]) -> Emitted:
         """Takes in a drawn token and says whether the sequence ends with it."""

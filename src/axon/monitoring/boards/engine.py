@@ -46,15 +46,15 @@ _STEPS = (
     ),
     Panel(
         title="Guessed tokens",
-        sentence="Share of the drafted tokens that the model accepted (speculative decoding).",
+        sentence="Share of the drafted tokens that the model accepted (speculative decoding), by their source.",
         unit="percentunit",
         queries=(
             Query(
                 expr=ratio(
-                    rate("axon_draft_tokens_total", "model", f'stage="accepted", {MODEL}'),
-                    rate("axon_draft_tokens_total", "model", f'stage="drafted", {MODEL}'),
+                    rate("axon_draft_tokens_total", "model, source", f'stage="accepted", {MODEL}'),
+                    rate("axon_draft_tokens_total", "model, source", f'stage="drafted", {MODEL}'),
                 ),
-                legend="{{model}}",
+                legend="{{model}} by {{source}}",
             ),
         ),
         needs="drafts",

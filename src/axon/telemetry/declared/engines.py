@@ -39,7 +39,9 @@ class EngineMetrics:
             "axon_slot_limit", "Slots of the engine: the most sequences that run at once.", *WORKER, unit="slots"
         )
         self.drafts = make.counter(
-            "axon_draft_tokens_total", "Guessed tokens: drafted, and of these accepted.", *("stage", *WORKER)
+            "axon_draft_tokens_total",
+            "Guessed tokens: drafted, and of these accepted; by lookup in the text or grammar, or by the draft model.",
+            *("stage", "source", *WORKER),
         )
         self.rank_bytes = make.counter(
             "axon_rank_sent_bytes_total",
