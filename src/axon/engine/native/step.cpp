@@ -49,7 +49,7 @@ class Walk {
         embed();
         for (int layer = 0; layer < shape_.layers; ++layer) {
             attention_block(layer);
-            mlp_block(model_.layers[layer]);
+            mlp_block(layer);
         }
         if (step_.num_outputs > 0) head();
     }
@@ -114,7 +114,8 @@ class Walk {
     // Computes rows x linear in units of a few panels and hands each piece [rows][unit x 16] to finish(unit, row, count).
     // A panel stays in the first-level cache while all rows of a stretch pass it.
     template <class Finish>
-    void multiply(const Linear& linear, const QuantisedRows& rows, int num_rows, int unit_panels, Finish finish) {
+    void multiply(const Linear& linear, const QuantisedRows& rows, int num_rows, int unit_panels, int product,
+                  Finish finish) {
         constexpr int kStretch = 64;
         const int num_units = (linear.num_panels + unit_panels - 1) / unit_panels;
         share(num_units, [&](int unit) {
@@ -125,6 +126,7 @@ class Walk {
                 for (int panel = first; panel < last; ++panel)
                     multiply_panel(linear, panel, rows, row, count, scratch_.tile + (panel - first) * kLanes,
                                    unit_panels * kLanes);
+                if (step_.adapters && product != kNoProduct) add_adapters(product, first, last, row, count, unit_panels);
                 finish(unit, row, count);
             }
         });
@@ -151,14 +153,63 @@ class Walk {
         }
     }
 
+    // ---- adapters ---------------------------------------------------------------------------------------------------
+
+    static constexpr int kNoProduct = -1;
+
+    const LowRank* low_rank(int product, int row) const {
+        const Adapter* adapter = step_.adapters[row];
+        if (!adapter || !adapter->products[product].down) return nullptr;
+        return adapter->products + product;
+    }
+
+    // The first products of all rows that have an adapter, from the input as the base product sees it. A number of the
+    // result is one sum over the inputs in order.
+    void look_down(int product, const QuantisedRows& rows) {
+        if (!step_.adapters) return;
+        share(step_.num_rows, [&](int row) {
+            const LowRank* low = low_rank(product, row);
+            if (!low) return;
+            float* to = step_.low + static_cast<size_t>(row) * step_.low_stride;
+            const int8_t* values = rows.values + static_cast<size_t>(row) * rows.stride;
+            const float* scales = rows.scales + static_cast<size_t>(row) * rows.scale_stride;
+            for (int first = 0; first < low->rank; first += kLanes) {
+                Lanes sums = splat(0);
+                for (int k = 0; k < low->num_inputs; ++k)
+                    sums = fma(splat(scales[k / kGroup] * static_cast<float>(values[k])),
+                               load(low->down + static_cast<size_t>(k) * low->rank + first), sums);
+                store(to + first, sums);
+            }
+        });
+        everyone_done();
+    }
+
+    // Adds the second products to finished panels [first, last) of a tile.
+    void add_adapters(int product, int first, int last, int first_row, int num_rows, int unit_panels) {
+        for (int i = 0; i < num_rows; ++i) {
+            const LowRank* low = low_rank(product, first_row + i);
+            if (!low) continue;
+            const float* from = step_.low + static_cast<size_t>(first_row + i) * step_.low_stride;
+            for (int panel = first; panel < last; ++panel) {
+                const Slice& slice = low->slices[panel];
+                float* to = scratch_.tile + (i * unit_panels + panel - first) * kLanes;
+                Lanes sums = splat(0);
+                for (int j = 0; j < slice.count; ++j)
+                    sums = fma(splat(from[slice.first + j]), load(low->up + slice.offset + j * kLanes), sums);
+                if (slice.count > 0) store(to, load(to) + sums);
+            }
+        }
+    }
+
     // 16 finished outputs of a row of the tile, with the bias.
     Lanes output_of(const Linear& linear, const float* tile, int output) {
         return linear.bias ? load(tile) + load(linear.bias + output) : load(tile);
     }
 
-    void multiply_and_store(const Linear& linear, const QuantisedRows& rows, float* to, int to_stride) {
+    void multiply_and_store(const Linear& linear, const QuantisedRows& rows, int product, float* to, int to_stride) {
         constexpr int kUnit = 2;
-        multiply(linear, rows, step_.num_rows, kUnit, [&](int unit, int row, int count) {
+        look_down(product, rows);
+        multiply(linear, rows, step_.num_rows, kUnit, product, [&](int unit, int row, int count) {
             for (int i = 0; i < count; ++i)
                 for (int j = 0; j < kUnit && unit * kUnit + j < linear.num_panels; ++j) {
                     const int output = (unit * kUnit + j) * kLanes;
@@ -169,9 +220,10 @@ class Walk {
     }
 
     // hidden += rows x linear.
-    void multiply_and_add(const Linear& linear, const QuantisedRows& rows) {
+    void multiply_and_add(const Linear& linear, const QuantisedRows& rows, int product) {
         constexpr int kUnit = 2;
-        multiply(linear, rows, step_.num_rows, kUnit, [&](int unit, int row, int count) {
+        look_down(product, rows);
+        multiply(linear, rows, step_.num_rows, kUnit, product, [&](int unit, int row, int count) {
             for (int i = 0; i < count; ++i)
                 for (int j = 0; j < kUnit && unit * kUnit + j < linear.num_panels; ++j) {
                     const int output = (unit * kUnit + j) * kLanes;
@@ -185,10 +237,11 @@ class Walk {
 
     void attention_block(int index) {
         const Layer& layer = model_.layers[index];
+        const int output = index * kProducts + 1;
         const QuantisedRows input = quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
             normalise(hidden_of(row), layer.input_norm, row, to);
         });
-        multiply_and_store(layer.qkv, input, step_.qkv, model_.qkv_stride);
+        multiply_and_store(layer.qkv, input, index * kProducts, step_.qkv, model_.qkv_stride);
         everyone_done();
         if (!step_.one_row_spans) {
             share(step_.num_items, [&](int item) { keep_past(index, step_.items[item], 0, shape_.kv_heads); });
@@ -200,18 +253,18 @@ class Walk {
             multiply_and_add(layer.output, quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
                 join_row(row, scratch_.tile);
                 quantise_groups(scratch_.tile, model_.heads_stride, to, row, 0);
-            }));
+            }), output);
             everyone_done();
             return;
         }
         attend_apart(index);
         everyone_done();
         if (heads_fill_groups()) {
-            multiply_and_add(layer.output, step_.input);
+            multiply_and_add(layer.output, step_.input, output);
         } else {
             multiply_and_add(layer.output, quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
                 quantise_groups(seen_of(row), model_.heads_stride, to, row, 0);
-            }));
+            }), output);
         }
         everyone_done();
     }
@@ -466,17 +519,19 @@ class Walk {
 
     // ---- the rest of a layer ----------------------------------------------------------------------------------------
 
-    void mlp_block(const Layer& layer) {
+    void mlp_block(int index) {
+        const Layer& layer = model_.layers[index];
         const QuantisedRows input = quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
             normalise(hidden_of(row), layer.mlp_norm, row, to);
         });
         // A unit is as many panels of gate and up as make one group of down's inputs.
         constexpr int kUnit = 2 * kGroup / kLanes;
-        multiply(layer.gate_up, input, step_.num_rows, kUnit, [&](int unit, int row, int count) {
+        look_down(index * kProducts + 2, input);
+        multiply(layer.gate_up, input, step_.num_rows, kUnit, index * kProducts + 2, [&](int unit, int row, int count) {
             for (int i = 0; i < count; ++i) gate(layer.gate_up, unit, scratch_.tile + i * kUnit * kLanes, row + i);
         });
         everyone_done();
-        multiply_and_add(layer.down, step_.inner);
+        multiply_and_add(layer.down, step_.inner, index * kProducts + 3);
         everyone_done();
     }
 
@@ -503,7 +558,7 @@ class Walk {
             scratch_.best_token[row] = 0;
         }
         constexpr int kUnit = 8;
-        multiply(model_.head, input, step_.num_outputs, kUnit, [&](int unit, int row, int count) {
+        multiply(model_.head, input, step_.num_outputs, kUnit, kNoProduct, [&](int unit, int row, int count) {
             for (int j = 0; j < kUnit && unit * kUnit + j < model_.head.num_panels; ++j)
                 for (int i = 0; i < count; ++i)
                     take_logits(unit * kUnit + j, scratch_.tile + (i * kUnit + j) * kLanes, row + i);

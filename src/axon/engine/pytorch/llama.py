@@ -8,6 +8,7 @@ import torch
 
 from axon.engine.load.architecture import Architecture
 from axon.engine.parallel.group import Alone, Group
+from axon.engine.pytorch.low_rank import Adapt
 from axon.engine.pytorch.tiles import Linear, Tiling
 
 Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -34,6 +35,32 @@ class Layer:
     qkv_bias: torch.Tensor | None = None
     head_norm: torch.Tensor | None = None
     """Norm weights [head, dim], of the query heads and then the key heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """The products of a layer in one step, with what adapters add to them."""
+
+    layer: Layer
+    index: int
+    tiling: Tiling
+    adapt: Adapt | None
+
+    def qkv(self, rows: torch.Tensor) -> torch.Tensor:
+        return self._of("qkv", self.layer.qkv, rows)
+
+    def output(self, rows: torch.Tensor) -> torch.Tensor:
+        return self._of("output", self.layer.output, rows)
+
+    def gate_up(self, rows: torch.Tensor) -> torch.Tensor:
+        return self._of("gate_up", self.layer.gate_up, rows)
+
+    def down(self, rows: torch.Tensor) -> torch.Tensor:
+        return self._of("down", self.layer.down, rows)
+
+    def _of(self, product: str, linear: Linear, rows: torch.Tensor) -> torch.Tensor:
+        outputs = linear(rows, self.tiling)
+        return outputs if self.adapt is None else self.adapt(self.index, product, rows, outputs)
 
 
 class Llama:
@@ -66,15 +93,17 @@ class Llama:
         positions: torch.Tensor,
         tiling: Tiling,
         attend: Attend,
+        adapt: Adapt | None = None,
     ) -> torch.Tensor:
-        """The hidden state of every row after the last layer."""
+        """The hidden state of every row after the last layer; ``adapt`` adds what LoRA adapters add to products."""
         hidden = self._embed(token_ids)
         cos, sin = self._cos[positions], self._sin[positions]
         for index, layer in enumerate(self._layers):
-            queries, keys, values = self._project(layer, hidden, cos, sin, tiling)
+            products = _Products(layer, index, tiling, adapt)
+            queries, keys, values = self._project(products, hidden, cos, sin)
             seen = attend(index, queries, keys, values)
-            hidden = hidden + self._group.add_up(layer.output(seen, tiling))
-            hidden = hidden + self._group.add_up(self._mlp(layer, hidden, tiling))
+            hidden = hidden + self._group.add_up(products.output(seen))
+            hidden = hidden + self._group.add_up(self._mlp(products, hidden))
         return hidden
 
     def logits(self, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
@@ -98,10 +127,10 @@ class Llama:
         return self._group.add_up(rows * is_here.unsqueeze(1))
 
     def _project(
-        self, layer: Layer, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, tiling: Tiling
+        self, products: "_Products", hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        shape = self._architecture
-        rows = layer.qkv(self._normalise(hidden, layer.input_norm), tiling)
+        shape, layer = self._architecture, products.layer
+        rows = products.qkv(self._normalise(hidden, layer.input_norm))
         if layer.qkv_bias is not None:
             rows = rows + layer.qkv_bias
         heads = rows.view(rows.shape[0], -1, shape.head_dim)
@@ -111,10 +140,10 @@ class Llama:
         queries, keys = torch.split(_rotate(rotated, cos, sin), [shape.num_heads, shape.num_kv_heads], dim=1)
         return queries, keys, values
 
-    def _mlp(self, layer: Layer, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
-        gate, up = layer.gate_up(self._normalise(hidden, layer.mlp_norm), tiling).chunk(2, dim=1)
+    def _mlp(self, products: "_Products", hidden: torch.Tensor) -> torch.Tensor:
+        gate, up = products.gate_up(self._normalise(hidden, products.layer.mlp_norm)).chunk(2, dim=1)
         # Not F.silu: its vector and scalar paths differ in the last bit, and the row count decides between them.
-        return layer.down(gate / (1 + torch.exp(-gate)) * up, tiling)
+        return products.down(gate / (1 + torch.exp(-gate)) * up)
 
     def _normalise(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         wide = hidden.float()
