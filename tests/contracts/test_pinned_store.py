@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axon.adapters.store.sqlite import SqliteStore
-from axon.domain.erasure import session_mark
 from axon.domain.adapter import JobAdapter
+from axon.domain.erasure import session_mark
 from axon.domain.pin import LastPin, Pin, last_pin
 from axon.domain.turn import Turn, opened
 from axon.ports.store import Store

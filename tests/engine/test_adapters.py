@@ -118,6 +118,21 @@ def test_a_batch_of_several_adapters_and_none_equals_each_alone(
     assert run_exactly(chunked, adds) == together
 
 
+@pytest.mark.parametrize("shape", [{"head_dim": 64, "hidden_size": 128, "num_attention_heads": 4}, RELATIVES["qwen2"]])
+def test_the_number_of_threads_changes_nothing_in_int8(shape: dict[str, Any], tmp_path: Path) -> None:
+    require_native()
+    base = make_tiny_llama(tmp_path / "base", **shape)
+    adapters = [make_adapter(tmp_path / f"rank-{rank}", base, seed=rank, rank=rank) for rank in (2, 16, 33)]
+    adds = [
+        adapted(str(index), [None, *adapters][index % 4], prompt=index * 9 + 3, max_tokens=8, logprobs=2)
+        for index in range(7)
+    ]
+    one, three = (open_engine(base, CONFIGS["int8"], threads=threads) for threads in (1, 3))
+    expected = run_exactly(one, adds)
+    assert run_exactly(three, adds) == expected
+    assert {add.id: run_exactly(three, [add])[add.id] for add in adds} == expected
+
+
 def test_one_text_under_several_adapters_shares_no_cached_block(
     config: EngineConfig, tiny_llama: Path, folders: Adapters
 ) -> None:
@@ -149,6 +164,7 @@ def test_parked_replayed_and_drafted_sequences_keep_their_adapter(
     expected = run_exactly(roomy, adds)
     block_bytes = config.kv_memory_bytes // roomy.ready().num_blocks
     tight = open_engine(tiny_llama, config, kv_memory_bytes=block_bytes * (144 // config.block_size))
+    run_to_end(tight, [adapted(str(i), folders[i], max_tokens=1) for i in range(4)])  # so that all begin at once
     assert run_exactly(tight, adds) == expected
     assert tight.step().counters.preemptions > 0
     for num_emitted in (1, 13):
@@ -193,6 +209,7 @@ def test_what_is_not_supported_is_refused_in_a_sentence(name: str, tiny_llama: P
     refusal = refusal_of(open_engine(tiny_llama, CONFIGS["float32"]), adapted("a", folder))
     assert refusal.code == Failure.ADAPTER_UNUSABLE
     assert words in refusal.message
+    assert str(tmp_path) not in refusal.message, "clients are told no path of the server's"
 
 
 def test_an_adapter_of_another_base_is_refused_and_the_engine_goes_on(tiny_llama: Path, tmp_path: Path) -> None:

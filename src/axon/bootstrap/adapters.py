@@ -56,7 +56,7 @@ def fetching(settings: Settings, stack: AsyncExitStack) -> Fetch:
 
 
 def _check(folder: Path, source: str) -> None:
-    from axon.engine.load.adapter import check_adapter
+    from axon.engine.load.adapter_config import check_adapter
 
     try:
         check_adapter(folder)

@@ -120,6 +120,7 @@ class Adapters:
             return None
         if error := reading.exception():
             message = error.message if isinstance(error, AxonError) else f"{type(error).__name__}: {error}"
+            message = message.replace(f"{add.adapter_folder}/", "").replace(add.adapter_folder, "its folder")
             return Refused(add.id, Failure.ADAPTER_UNUSABLE, f"The adapter cannot be used: {message}")
         adapter, num_bytes = reading.result()
         if num_bytes > self._most_bytes:

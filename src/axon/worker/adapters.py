@@ -58,7 +58,7 @@ class AdapterFolders:
             # It is forgotten, so that the next job tries again.
             del self._wanted[digest]
             _logger.warning("adapter.not_fetched", model=adapter.name, error=str(error), next="its turns are failed")
-            self.on_failed(digest, f"The adapter '{adapter.name}' cannot be fetched: {error.message}")
+            self.on_failed(digest, f"The files of the adapter '{adapter.name}' cannot be fetched; the log says why.")
             return
         del self._wanted[digest]
         self.on_fetched()
