@@ -93,6 +93,6 @@ def read_scale(folder: Path) -> Scale:
     rank, alpha = config.get("r"), config.get("lora_alpha")
     if type(rank) is not int or not 0 < rank <= MAX_RANK:
         raise Misconfigured(f"{CONFIG}: r must be a whole number from 1 to {MAX_RANK}, not {rank!r}")
-    if type(alpha) not in (int, float) or not math.isfinite(alpha):
+    if not isinstance(alpha, int | float) or isinstance(alpha, bool) or not math.isfinite(alpha):
         raise Misconfigured(f"{CONFIG}: lora_alpha must be a number, not {alpha!r}")
     return Scale(rank, float(alpha), by_root=bool(config.get("use_rslora")))
