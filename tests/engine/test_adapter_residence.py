@@ -37,7 +37,7 @@ def add_of(id: str, digest: str, size: int | str) -> Add:
     return make_add(id, adapter=digest, adapter_folder=f"/{size}")
 
 
-SIZES = {"a": 10, "b": 40, "c": 40, "d": 90, "e": 1, "f": 100, "large": 101, "broken": "bad"}
+SIZES: dict[str, int | str] = {"a": 10, "b": 40, "c": 40, "d": 90, "e": 1, "f": 100, "large": 101, "broken": "bad"}
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("ask"), st.sampled_from(sorted(SIZES))),
