@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axon.adapters.store.sqlite import SqliteStore
+from axon.domain.adapter import JobAdapter
 from axon.domain.erasure import session_mark
 from axon.domain.pin import LastPin, Pin, last_pin
 from axon.domain.turn import Turn, opened
@@ -47,6 +48,19 @@ class TestPinnedSessions:
         purged = await store.turns.get("t1")
         assert purged is not None
         assert (purged.job.pin, purged.job.generation) == ("pin_a", 0)
+
+    async def test_a_pin_names_the_files_of_an_adapter_too_also_without_its_words(self, store: Store) -> None:
+        adapter = JobAdapter(name="small:sql", digest="ab" * 32, source="/adapters/sql")
+        ended = make_ended(turn("t1", at=110.0, adapter=adapter).job)
+        await store.turns.apply([ended])
+        expected = LastPin(pin=Pin(0, "small@v1:abababababab"), newest="small@v1:abababababab", used_at=110.0)
+        assert await store.pinned.last_pin("pin_a") == expected
+        assert await store.pinned.count("small@v1", since=0.0) == 1
+        assert await store.turns.purge(ended_before=500.0) == 1
+        assert await store.pinned.last_pin("pin_a") == expected
+        purged = await store.turns.get("t1")
+        assert purged is not None
+        assert last_pin([purged]) == expected
 
     async def test_a_session_of_an_earlier_release_counts_by_its_newest_turn(self, store: Store) -> None:
         await store.turns.apply(

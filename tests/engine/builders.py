@@ -97,6 +97,8 @@ def make_add(
     interrupted: bool = False,
     session: str = "",
     forget: bool = False,
+    adapter: str = "",
+    adapter_folder: str = "",
     **sampling: Any,
 ) -> Add:
     """A prompt given as a number gets that many different ids."""
@@ -117,6 +119,8 @@ def make_add(
         interrupted=interrupted,
         session=session,
         forget=forget,
+        adapter=adapter,
+        adapter_folder=adapter_folder,
     )
 
 

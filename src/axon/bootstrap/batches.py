@@ -82,7 +82,7 @@ class Batches:
             if gateway.offers.names_version(model, terms.allows):
                 check_names_version(line_scopes(batch))
             with contextlib.suppress(Unavailable):  # it may have workers again when its lines are asked
-                gateway.offers.find(model, terms.allows, with_fallbacks=True)
+                gateway.offers.find(model, terms.allows, tenant=batch.tenant, with_fallbacks=True)
 
         parts = DriverParts(
             config=self._settings.batches,

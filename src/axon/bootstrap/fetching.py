@@ -63,7 +63,7 @@ async def fetch_version(
     location = parse_source(source)
     origin = open_source(location, timeout_s=settings.weights.timeout_s)
     try:
-        async with _cache(settings).opened(origin, on_progress=on_progress) as weights:
+        async with weights_cache(settings).opened(origin, on_progress=on_progress) as weights:
             facts = await asyncio.to_thread(_read_facts, weights, location.text)
     finally:
         await origin.aclose()
@@ -96,7 +96,7 @@ async def opened_version(
     """The folder that an engine can load, fetched, checked and converted as needed; not evicted while it is open."""
     origin = _origin(settings, version)
     try:
-        opened = _cache(settings).opened(origin, digest=version.digest, full=full, on_progress=on_progress)
+        opened = weights_cache(settings).opened(origin, digest=version.digest, full=full, on_progress=on_progress)
         async with opened as weights:
             yield await asyncio.to_thread(_runnable, weights, settings)
     finally:
@@ -236,6 +236,7 @@ def _origin(settings: Settings, version: Version) -> Source:
     )
 
 
-def _cache(settings: Settings) -> WeightsCache:
+def weights_cache(settings: Settings) -> WeightsCache:
+    """The cache of fetched files, models and adapters alike."""
     assert settings.models_dir is not None
     return WeightsCache(settings.models_dir, settings.weights)

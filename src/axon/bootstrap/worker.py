@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from axon.bootstrap.adapters import fetching
 from axon.bootstrap.deployed import Following, open_following
 from axon.bootstrap.measuring import open_measured
 from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
@@ -218,6 +219,7 @@ async def open_worker(
         neighbours=lambda: process.pools | others,
         zone=settings.zone,
         kept=_kept(settings, services),
+        fetch_adapter=fetching(settings, stack),
     )
     stack.push_async_callback(worker.aclose)
     process.pools.add(pool := pool_name(settings.model_name, settings.worker.pool))

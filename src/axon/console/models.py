@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axon.console import adapters
 from axon.console.administration import show_json
 from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Live, Set, Store, Url, load
 from axon.console.registry import ACTOR, RegistryAccess, Revision, show_records
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from axon.settings import Settings
 
 app = typer.Typer(help="Add models to the registry, look at them and remove them.")
+
+app.add_typer(adapters.app, name="adapters")
 
 ModelName = Annotated[str, typer.Argument(metavar="NAME", help="The model's name in the registry.")]
 ModelOrVersion = Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="A model, or one of its versions.")]

@@ -119,4 +119,4 @@ class Affinity:
 def _key(job: Job) -> str:
     """Cache key of a job's residence; blocks are never shared between tenants or versions."""
     name = job.session or job.affinity
-    return f"residence/{job.deployment}/{job.version}/{job.tenant}/{name}" if name else ""
+    return f"residence/{job.deployment}/{job.pinned}/{job.tenant}/{name}" if name else ""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from axon.domain.adapter import JobAdapter, adapted, mark_of
 from axon.domain.billing.cost import Cost, Rates, amount_of
 from axon.domain.billing.usage import Usage
 from axon.domain.item import Item
@@ -114,6 +115,8 @@ class Job:
     """Id of the price that held when it was accepted; empty for a version without a price."""
     rates: Rates | None = None
     """Figures of that price. They are kept in the job, because a price goes when its model is removed."""
+    adapter: JobAdapter | None = None
+    """The LoRA adapter that it runs with; None for the model itself. A job with one needs the feature ``adapters``."""
     reply: Reply = field(default_factory=ChatReply)
     """The form in which the gateway writes the answer."""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -127,6 +130,11 @@ class Job:
     def second_start_of(self, choice: int) -> int:
         """The index at which the second text of a choice's prompt begins; 0 for a single text."""
         return self.second_starts[choice // self.choices_each] if self.second_starts else 0
+
+    @property
+    def pinned(self) -> str:
+        """What its session's pin names: its version, and its adapter where it has one."""
+        return adapted(self.version, mark_of(self.adapter.digest)) if self.adapter else self.version
 
     @property
     def choices_each(self) -> int:

@@ -15,8 +15,8 @@ from axon.domain.wire import decode
 VERSION = 1
 """The format of jobs that this release writes. Fields that older releases may ignore do not raise it."""
 GRAMMAR, TOOLS, EMBEDDINGS, CLASSES = "grammar", "tools", "embeddings", "classes"
-PROMPT_RANKS = "prompt_ranks"
-FEATURES: frozenset[str] = frozenset({GRAMMAR, TOOLS, EMBEDDINGS, CLASSES, PROMPT_RANKS})
+PROMPT_RANKS, ADAPTERS = "prompt_ranks", "adapters"
+FEATURES: frozenset[str] = frozenset({GRAMMAR, TOOLS, EMBEDDINGS, CLASSES, PROMPT_RANKS, ADAPTERS})
 """Features beyond those of every release that this one supports: a job names those that it needs in ``needs``."""
 
 

@@ -6,9 +6,10 @@ first turns that come at once; when it has lost the pin, the turns in the store 
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from axon.domain.adapter import adapted, split_adapted
 from axon.domain.moved import Moved
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.version import Version
@@ -122,6 +123,27 @@ def known_of(
     )
 
 
+def with_adapter(known: Known, marks: Iterable[str]) -> Known:
+    """What is known of the versions together with the files of one adapter, by their marks: a session is pinned to
+    both, and stays while both are there."""
+    listed = tuple(marks)
+
+    def each(versions: Iterable[str]) -> dict[str, str]:
+        return {adapted(version, mark): version for version in versions for mark in listed}
+
+    return replace(
+        known,
+        states={pinned: known.states[version] for pinned, version in each(known.states).items()},
+        absent_s={pinned: known.absent_s[version] for pinned, version in each(known.absent_s).items()},
+        marks={
+            pinned: adapted(known.marks[old], split_adapted(pinned)[1]) for pinned, old in each(known.marks).items()
+        },
+        removed=frozenset(each(known.removed)),
+        elsewhere=frozenset(each(known.elsewhere)),
+        left=frozenset(each(known.left)),
+    )
+
+
 def pin_key(model: str, tenant: str, *, session: str = "", session_header: str = "", prompt_cache_key: str = "") -> str:
     """The key of a session's pin: the first of the names that is given, as a digest; empty where none is.
 
@@ -140,7 +162,7 @@ def pin_key(model: str, tenant: str, *, session: str = "", session_header: str =
 def pin_of(turns: Iterable[Turn]) -> Pin | None:
     """The pin that a session's turns say: the highest generation, and in it the first turn."""
     first = min(turns, key=lambda turn: (-turn.job.generation, turn.job.ordinal, turn.opened_at, turn.id), default=None)
-    return None if first is None else Pin(first.job.generation, first.job.version)
+    return None if first is None else Pin(first.job.generation, first.job.pinned)
 
 
 def last_pin(turns: Iterable[Turn]) -> LastPin | None:
@@ -149,7 +171,7 @@ def last_pin(turns: Iterable[Turn]) -> LastPin | None:
     if (pin := pin_of(turns)) is None:
         return None
     newest = max(turns, key=lambda turn: (turn.job.generation, turn.opened_at, turn.id))
-    return LastPin(pin=pin, newest=newest.job.version, used_at=newest.opened_at)
+    return LastPin(pin=pin, newest=newest.job.pinned, used_at=newest.opened_at)
 
 
 def renamed(pin: Pin, known: Known) -> Pin:

@@ -228,4 +228,5 @@ def _open_native(config: EngineConfig, model_dir: Path, architecture: Architectu
         kernel=library.kernel_id(),
         block_bytes=block_bytes,
         open_mover=native.open_mover,
+        adapters=native.adapters,
     )

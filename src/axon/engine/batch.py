@@ -71,6 +71,8 @@ class Span:
     """Tells the sequence from a later one that is given the same id."""
     admission: int = 0
     """Number of times that the sequence was given blocks: shows whether it still holds those of this span."""
+    adapter: str = ""
+    """Digest of the LoRA adapter that its rows are computed with; empty for the model itself."""
 
     @property
     def end(self) -> int:

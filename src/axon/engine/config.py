@@ -74,6 +74,12 @@ class EngineConfig:
     kv_folder_max_age_s: float = 86400.0
     """Seconds after which a copy of a KV block is erased from memory and folder, used or not. 0 takes the most, 29
     days: what was erased is remembered for 30, so that no copy outlives its erasure."""
+    adapter_slots: int = 8
+    """The most LoRA adapters in memory at once; the least recently used one that no sequence needs gives way. 0 refuses
+    adapters. They run on the CPU, in one rank."""
+    adapter_memory_bytes: int = 1 << 30
+    """Memory that the LoRA adapters may take together; an adapter of rank 16 for all products of a model of 1 billion
+    parameters takes about 45 MB."""
     gpu_memory_fraction: float = 0.9
     """Fraction of a GPU's memory that weights, blocks and the largest step may fill together."""
     tensor_parallel: int = 1

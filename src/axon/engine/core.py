@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from axon.domain.failure import Failure
+from axon.engine.adapters import Adapters
 from axon.engine.batch import Batch, Drawn
 from axon.engine.constraint import Compiler
 from axon.engine.draft_model import DraftModel
@@ -16,6 +17,10 @@ from axon.engine.schedule.controller import FixedController, StepController, Ste
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.sequence import Source
 
+NO_ADAPTERS = (
+    "This engine runs no LoRA adapters: they run on the CPU, in one rank, where engine.adapter_slots is not 0. Merge "
+    "the adapter into its model to serve it here."
+)
 _REST_S = 60.0
 _NEWS_S = 0.01
 """Longest wait for blocks from files where a step has nothing else to do."""
@@ -62,14 +67,18 @@ class EngineCore:
         grammars_are_dear: bool = False,
         mover: Mover | None = None,
         draft_model: DraftModel | None = None,
+        adapters: Adapters | None = None,
     ) -> None:
         """``later`` does a piece of the start that can wait, and returns whether more is left.
 
         ``open_grammars`` is called for the first grammar; without it, sequences that have one are refused. With
         ``grammars_are_dear``, ``prepare`` calls it before. ``mover`` copies the blocks of the scheduler's shelf.
-        ``draft_model`` drafts for streams that have no other drafts; it needs a runner without a launcher.
+        ``draft_model`` drafts for streams that have no other drafts; it needs a runner without a launcher. Without
+        ``adapters``, sequences that name one are refused.
         """
-        self._mover, self._draft_model = mover, draft_model
+        self._mover, self._draft_model, self._adapters = mover, draft_model, adapters
+        self._compiling: dict[str, str] = {}
+        """Adapters of the sequences whose grammars are compiled."""
         self._open_grammars = open_grammars
         self._grammars_are_dear = grammars_are_dear
         self._grammars: Compiler | None = None
@@ -92,7 +101,7 @@ class EngineCore:
     @property
     def has_work(self) -> bool:
         """Whether a step would do something."""
-        return self._has_steps or bool(self._grammars and self._grammars.pending_ids)
+        return self._has_steps or bool(self._pending_ids)
 
     @property
     def wait_s(self) -> float:
@@ -103,6 +112,12 @@ class EngineCore:
     def rest_s(self) -> float | None:
         """Copies of blocks grow too old while nothing is asked."""
         return _REST_S if self._scheduler.shelf is not None else None
+
+    @property
+    def _pending_ids(self) -> list[str]:
+        """The sequences that wait for their adapters or their grammars."""
+        grammars = self._grammars.pending_ids if self._grammars else []
+        return grammars + self._adapters.pending_ids if self._adapters else grammars
 
     @property
     def _has_steps(self) -> bool:
@@ -122,6 +137,15 @@ class EngineCore:
     def add(self, add: Add) -> None:
         """Takes in a sequence for the next step; a refusal comes with that step's output."""
         self.abort([add.id])
+        if not add.adapter:
+            self._enter(add)
+        elif self._adapters is None:
+            self._scheduler.refuse(add.id, Failure.ADAPTER_UNUSABLE, NO_ADAPTERS)
+        else:
+            self._adapters.submit(add)
+
+    def _enter(self, add: Add) -> None:
+        """Takes in a sequence whose adapter is in memory, if it has one."""
         if not add.sampling.grammar:
             self._scheduler.add(add)
         elif self._open_grammars is None:
@@ -129,12 +153,16 @@ class EngineCore:
         else:
             self._grammars = self._grammars or self._open_grammars()
             self._grammars.submit(add)
+            if add.adapter:
+                self._compiling[add.id] = add.adapter
 
     def abort(self, ids: list[str]) -> None:
         """Forgets sequences and frees their blocks; unknown ids are ignored."""
         self._scheduler.abort(ids)
         if self._grammars is not None:
             self._grammars.drop(ids)
+        if self._adapters is not None:
+            self._adapters.drop(ids)
 
     def erase(self, sessions: list[str]) -> None:
         """Erases the copies of blocks of these sessions outside the device."""
@@ -144,6 +172,7 @@ class EngineCore:
         """Computes one batch and returns its output; with a launcher, the output of the batch before it."""
         if self._has_landed:
             self.tend()
+        self._take_loaded()
         self._take_compiled()
         enter("schedule")
         started_at = time.perf_counter()
@@ -177,6 +206,8 @@ class EngineCore:
     def check(self) -> None:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""
         self._scheduler.check()
+        if self._adapters is not None:
+            self._adapters.check()
 
     def close(self) -> None:
         """Releases what it has outside its process, and its threads."""
@@ -184,6 +215,22 @@ class EngineCore:
             self._grammars.close()
         if self._scheduler.shelf is not None:
             self._scheduler.shelf.close()
+        if self._adapters is not None:
+            self._adapters.close()
+
+    def _take_loaded(self) -> None:
+        """Lets the sequences in whose adapters are in memory; waits a moment for one if nothing else is to do."""
+        if self._adapters is None or not self._adapters.pending_ids:
+            return
+        self._note_ids()  # a crash over an adapter's file is theirs
+        compiling = self._grammars.pending_ids if self._grammars else []
+        self._compiling = {id: self._compiling[id] for id in compiling if id in self._compiling}
+        in_use = self._scheduler.adapters | set(self._compiling.values())
+        for add, refused in self._adapters.take(in_use, may_wait=not self._has_steps and not compiling):
+            if refused is not None:
+                self._scheduler.refuse(add.id, refused.code, refused.message)
+            else:
+                self._enter(add)
 
     def _take_compiled(self) -> None:
         """Lets the sequences in whose grammars are compiled; waits for one if nothing else is to do."""
@@ -201,7 +248,7 @@ class EngineCore:
         if self._note is not None:
             batches = (self._flying.batch if self._flying else None, batch)
             ids = [span.id for each in batches if each is not None for span in each.spans]
-            self._note(ids + self._grammars.pending_ids if self._grammars else ids)
+            self._note(ids + self._pending_ids)
 
     def _draft(self, batch: Batch) -> tuple[Batch, Drafted]:
         """Has the draft model draft for the streams that the plan asks it for; adds its drafts to the batch."""
@@ -274,7 +321,7 @@ class EngineCore:
 
     def _output(self, emitted: list[Emitted], counters: Counters) -> StepOutput:
         scored, refused = self._scheduler.take_scored(), self._scheduler.take_refused()
-        waiting = self._scheduler.waiting_ids + (self._grammars.pending_ids if self._grammars else [])
+        waiting = self._scheduler.waiting_ids + self._pending_ids
         return StepOutput(emitted=emitted, scored=scored, refused=refused, waiting=waiting, counters=counters)
 
     def _count(self, batch: Batch, step_s: float) -> Counters:

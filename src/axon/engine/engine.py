@@ -6,6 +6,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from axon.engine.adapters import Adapters
 from axon.engine.backend import choose_device, choose_dtype, open_backend
 from axon.engine.batch import Batch
 from axon.engine.config import EngineConfig, for_device
@@ -93,6 +94,7 @@ class Engine(EngineCore):
             grammars_are_dear=True,
             mover=LeadingMover(self.crew, mover) if self.crew and mover else mover,
             draft_model=draft_model,
+            adapters=adapters_of(config, backend) if leader is None else None,
         )
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
@@ -129,6 +131,13 @@ def shelf_of(config: EngineConfig, model_dir: Path, backend: Backend) -> tuple[S
         return identity_of(model_dir, f"{backend.kernel} {config.block_size} {backend.block_bytes}", weight_files)
 
     return open_shelf(config, block_bytes=backend.block_bytes, identity=identity, open_mover=backend.open_mover)
+
+
+def adapters_of(config: EngineConfig, backend: Backend) -> Adapters | None:
+    """The LoRA adapters of a backend; None where it computes none, or the settings allow none."""
+    if backend.adapters is None or config.adapter_slots < 1:
+        return None
+    return Adapters(backend.adapters, most=config.adapter_slots, most_bytes=config.adapter_memory_bytes)
 
 
 def make_controller(config: EngineConfig, backend: Backend, *, leads: bool, draft_tokens: int = 0) -> StepController:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from axon.engine.batch import Batch, Drawn
 from axon.engine.copies import Copies
@@ -71,6 +72,23 @@ class Mover(Protocol):
         ...
 
 
+class AdapterHost(Protocol):
+    """Holds the LoRA adapters that a runner may be asked for, each by the digest that its spans name."""
+
+    def read(self, folder: Path) -> tuple[Any, int]:
+        """Reads an adapter, beside running steps; returns it as ``hold`` takes it, and its bytes in memory. Raises
+        ``Misconfigured`` for one that the model cannot run."""
+        ...
+
+    def hold(self, digest: str, adapter: Any) -> None:
+        """From now on steps may ask for it."""
+        ...
+
+    def drop(self, digest: str) -> None:
+        """No step will ask for it any more."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     """A loaded model and what runs its batches."""
@@ -89,3 +107,5 @@ class Backend:
     open_mover: Callable[[int], Mover] | None = None
     """Makes so many slots in the host's memory, and what copies blocks to and from them; None if it has nothing that
     does."""
+    adapters: AdapterHost | None = None
+    """Where LoRA adapters are held; None if the backend computes none."""

@@ -18,6 +18,7 @@ from axon.engine.parallel.shards import Shards
 from axon.engine.pytorch.attention import Attention
 from axon.engine.pytorch.kv_memory import KVMemory, block_bytes
 from axon.engine.pytorch.llama import Llama
+from axon.engine.pytorch.low_rank import LowRankAdapters
 from axon.engine.pytorch.mover import TorchMover
 from axon.engine.pytorch.runner import ModelRunner
 from axon.engine.runner import Backend
@@ -71,8 +72,10 @@ def open_model(
     bytes_of_block = block_bytes(local, config.block_size, DTYPES[config.dtype])
     num_blocks = num_blocks_in(config, bytes_of_block)
     kv = KVMemory(local, num_blocks, config.block_size, DTYPES[config.dtype])
+    adapters = None if group.is_cut else LowRankAdapters(architecture)
     return Backend(
-        runner=ModelRunner(model, Attention(local, kv), group),
+        runner=ModelRunner(model, Attention(local, kv), group, adapters),
+        adapters=adapters,
         num_blocks=num_blocks,
         kernel=f"torch-{config.dtype}{suffix}",
         block_bytes=bytes_of_block,

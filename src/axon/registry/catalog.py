@@ -1,4 +1,4 @@
-"""Administration of the registry: models, versions, deployments, aliases and prices. Knows neither HTTP nor a terminal.
+"""Administration of the registry: models, versions, adapters, deployments, aliases, prices. Knows no HTTP, no terminal.
 
 Every operation reads a snapshot, checks the change against it and writes it only if the registry has not changed since.
 So no check is ever overtaken: a version that somebody deploys meanwhile is not removed.
@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from axon.domain.ids import new_id
 from axon.domain.registry import steps
+from axon.domain.registry.adapter import Adapter
 from axon.domain.registry.change import Change
 from axon.domain.registry.deployment import Alias, Deployment
 from axon.domain.registry.letters import joined
@@ -212,6 +213,35 @@ class Catalog:
             alias = rules.alias_of(snapshot, name)
             rules.check_revision(alias, _words(alias), revision)
             return [(alias, None)]
+
+        await self._edit(decide, actor)
+
+    async def set_adapter(self, adapter: Adapter, *, actor: str) -> Adapter:
+        """Adds an adapter, or gives one that is there other files: sessions that began with the earlier ones keep
+        them. Whose it is cannot be changed."""
+
+        async def decide(snapshot: Snapshot) -> Sequence[Edit]:
+            old = snapshot.adapters.get(adapter.id)
+            if old is None:
+                new = replace(adapter, created=self._clock.now())
+                rules.check_new(snapshot, new)
+                return [(None, new)]
+            rules.check_owner(old, adapter.tenant)
+            new = old.with_files(adapter.files[0])
+            rules.check(snapshot, new)
+            return [(old, new)]
+
+        (made,) = await self._edit(decide, actor)
+        assert isinstance(made, Adapter)
+        return made
+
+    async def remove_adapter(self, adapter_id: str, *, revision: int | None = None, actor: str) -> None:
+        """Removes an adapter: its name is unknown from now on. Turns that were accepted end with it."""
+
+        async def decide(snapshot: Snapshot) -> Sequence[Edit]:
+            adapter = rules.adapter_of(snapshot, adapter_id)
+            rules.check_revision(adapter, _words(adapter), revision)
+            return [(adapter, None)]
 
         await self._edit(decide, actor)
 

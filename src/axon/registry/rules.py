@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from axon.domain.names import SERVED_RULE, is_served_name
+from axon.domain.registry.adapter import Adapter
 from axon.domain.registry.deployment import Alias, Deployment
 from axon.domain.registry.model import Model
 from axon.domain.registry.price import Price
@@ -52,6 +54,13 @@ def alias_of(snapshot: Snapshot, name: str) -> Alias:
     raise NotFound(f"There is no alias '{name}' in the registry.", code="alias_not_found", param="alias")
 
 
+def adapter_of(snapshot: Snapshot, adapter: str) -> Adapter:
+    """The adapter with this id; raises ``NotFound``."""
+    if found := snapshot.adapters.get(adapter):
+        return found
+    raise NotFound(f"There is no adapter '{adapter}' in the registry.", code="adapter_not_found", param="adapter")
+
+
 def with_record(snapshot: Snapshot, record: Record) -> Snapshot:
     """The registry with this record in it."""
     match record:
@@ -65,6 +74,8 @@ def with_record(snapshot: Snapshot, record: Record) -> Snapshot:
             return replace(snapshot, aliases={**snapshot.aliases, record.name: record})
         case Price():
             return replace(snapshot, prices=(*snapshot.prices, record))
+        case Adapter():
+            return replace(snapshot, adapters={**snapshot.adapters, record.id: record})
 
 
 def check_new(snapshot: Snapshot, record: Record) -> None:
@@ -84,6 +95,8 @@ def check_new(snapshot: Snapshot, record: Record) -> None:
             _check_free(record.name, snapshot.aliases, "alias")
         case Price():
             _check_free_time(snapshot, record)
+        case Adapter():
+            _check_free(record.id, snapshot.adapters, "adapter")
     check(snapshot, record)
 
 
@@ -102,6 +115,8 @@ def check(snapshot: Snapshot, record: Record) -> None:
             _check_not_shadowed(record.name, snapshot.deployments, "A deployment")
         case Price():
             _check_price(snapshot, record)
+        case Adapter():
+            _check_adapter(record)
 
 
 def check_model_unused(snapshot: Snapshot, model: Model) -> None:
@@ -110,6 +125,8 @@ def check_model_unused(snapshot: Snapshot, model: Model) -> None:
     deployments = [each.name for each in snapshot.deployments.values() if each.model == model.name]
     _check_none(deployments, f"The model '{model.name}' is deployed", "model_in_use")
     _check_none(versions, f"The model '{model.name}' has versions", "model_in_use")
+    adapters = [each.id for each in snapshot.adapters.values() if each.model == model.name]
+    _check_none(adapters, f"The model '{model.name}' has adapters", "model_in_use")
 
 
 def check_version_unused(snapshot: Snapshot, version: Version) -> None:
@@ -145,6 +162,17 @@ def check_finished(deployment: Deployment, num_turns: int) -> None:
         raise Conflict(
             f"{turns} not ended in the deployment '{deployment.name}', and would never be answered. Wait for them.",
             code="turns_unfinished",
+        )
+
+
+def check_owner(adapter: Adapter, tenant: str) -> None:
+    """Raises ``Conflict`` when the adapter is another tenant's."""
+    if adapter.tenant != tenant:
+        whose = f"the tenant '{adapter.tenant}'" if adapter.tenant else "everybody"
+        raise Conflict(
+            f"The adapter '{adapter.id}' is for {whose}; remove it first, or choose another name.",
+            code="adapter_exists",
+            param="name",
         )
 
 
@@ -237,6 +265,22 @@ def _check_price(snapshot: Snapshot, price: Price) -> None:
         raise InvalidInput("'currency' must be three capital letters, such as USD.", param="currency")
 
 
+def _check_adapter(adapter: Adapter) -> None:
+    if not is_served_name(adapter.model):
+        raise InvalidInput(f"The model's name must have {SERVED_RULE}.", param="model")
+    check_id(adapter.label, param="name")
+    if adapter.label == "latest":
+        raise InvalidInput(
+            "No adapter may be called 'latest': clients of Ollama's API mean the model by it.", param="name"
+        )
+    if adapter.tenant:
+        check_id(adapter.tenant, param="tenant")
+    for each in adapter.files:
+        _check_text("source", each.source)
+        _check_text("digest", each.digest)
+        _check_text("source_revision", each.source_revision, needed=False)
+
+
 def _check_free_time(snapshot: Snapshot, price: Price) -> None:
     same = (price.model, price.version, price.since)
     if any((each.model, each.version, each.since) == same for each in snapshot.prices):
@@ -249,7 +293,7 @@ def _check_free_time(snapshot: Snapshot, price: Price) -> None:
 
 def _check_free(name: str, taken: Iterable[str], what: str) -> None:
     if name in taken:
-        raise Conflict(f"There is {'an' if what == 'alias' else 'a'} {what} '{name}' already.", code=f"{what}_exists")
+        raise Conflict(f"There is {'an' if what[0] == 'a' else 'a'} {what} '{name}' already.", code=f"{what}_exists")
 
 
 def _check_not_shadowed(name: str, taken: Iterable[str], whose: str) -> None:

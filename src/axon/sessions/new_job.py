@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from axon.domain.adapter import JobAdapter
 from axon.domain.fairness.lane import lane_of
 from axon.domain.ids import new_seed
 from axon.domain.job import Job
-from axon.domain.job_body import CLASSES, EMBEDDINGS, GRAMMAR, PROMPT_RANKS, TOOLS
+from axon.domain.job_body import ADAPTERS, CLASSES, EMBEDDINGS, GRAMMAR, PROMPT_RANKS, TOOLS
 from axon.domain.moved import Moved
 from axon.domain.registry.price import Price
 from axon.domain.reply import EmbeddingReply, Reply
@@ -65,6 +66,8 @@ class Destination:
     fallback: str = ""
     queued: int = 0
     """Position in the line, if it waits for a first worker."""
+    adapter: JobAdapter | None = None
+    """The LoRA adapter that it runs with."""
 
     def lane(self, tenant: str, terms: Terms, tier: Tier) -> str:
         return lane_of(
@@ -110,7 +113,7 @@ def make_job(
         max_calls=work.calls.max_calls,
         text_parameters=work.calls.text_parameters,
         formed=work.calls.formed,
-        needs=_vector_needs(to.served) if work.embeds else _needs(work.sampling, work.calls.call_format),
+        needs=_vector_needs(to.served) if work.embeds else _needs(work.sampling, work.calls.call_format, to.adapter),
         affinity=work.affinity,
         sampling=_fitted(work, to.served.max_model_len),
         seed=new_seed() if work.seed is None else work.seed,
@@ -131,14 +134,16 @@ def make_job(
         rates=to.price.rates if to.price else None,
         fallback=to.fallback,
         queued=to.queued,
+        adapter=to.adapter,
         reply=work.reply,
     )
 
 
-def _needs(sampling: Sampling, call_format: str) -> tuple[str, ...]:
+def _needs(sampling: Sampling, call_format: str, adapter: JobAdapter | None) -> tuple[str, ...]:
     """The features that a worker must support, so that an older release does not answer half of what was asked."""
     ranks = sampling.prompt_top is not None
-    return (GRAMMAR,) * bool(sampling.grammar) + (TOOLS,) * bool(call_format) + (PROMPT_RANKS,) * ranks
+    asked = {GRAMMAR: sampling.grammar, TOOLS: call_format, PROMPT_RANKS: ranks, ADAPTERS: adapter}
+    return tuple(feature for feature, is_asked in asked.items() if is_asked)
 
 
 def _vector_needs(served: ServedVersion) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from axon.runtime.clock import Clock
 from axon.telemetry.engine_report import WorkerLabels
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import Tokenizer
+from axon.worker.adapters import AdapterFolders, Fetch
 from axon.worker.child.engine import Engine
 from axon.worker.child.supervisor import Supervisor
 from axon.worker.claims import Claims
@@ -84,6 +85,7 @@ class Worker:
         neighbours: Callable[[], Collection[str]] = tuple,
         zone: str = "",
         kept: Kept | None = None,
+        fetch_adapter: Fetch | None = None,
     ) -> None:
         """``residences``: where the worker records whose KV blocks it holds, to be offered their next turns.
 
@@ -95,6 +97,8 @@ class Worker:
         ``neighbours`` returns the pools of other deployments whose engines share this one's cores.
 
         ``kept``: where erasures are noted, for an engine that keeps copies of blocks outside its device.
+
+        ``fetch_adapter``: fetches the LoRA adapters that jobs name.
         """
         self._config, self._clock, self._zone = config, clock, zone
         incarnation = f"worker-{uuid.uuid4().hex[:12]}"
@@ -126,7 +130,9 @@ class Worker:
             clock=clock,
             metrics=metrics,
             who=lambda: self.labels,
+            adapters=(adapters := AdapterFolders(fetch_adapter)),
         )
+        self._adapters = adapters
         self._progress = Progress(hands, journal, every_s=config.checkpoint_s)
         paced = metrics.turns.paced.labels(deployment)
         pacing = self._pacing = Pacing(hands, lease, tickets, clock=clock, paced=paced) if tickets else None
@@ -192,6 +198,7 @@ class Worker:
             tasks.create_task(self._emitter.run())
             tasks.create_task(self._progress.run())
             tasks.create_task(self._reporting.run())
+            tasks.create_task(self._adapters.run())
             if self._pacing is not None:
                 tasks.create_task(self._pacing.run())
             if self._erasing is not None:

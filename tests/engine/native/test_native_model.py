@@ -89,7 +89,7 @@ def test_it_agrees_with_float32_on_a_past_of_several_parts(folder: Path, window:
 
 def test_greedy_rows_without_logits_equal_those_with(folder: Path) -> None:
     tiny = Tiny(folder, threads=2)
-    runner = NativeRunner(tiny.model, tiny.architecture.vocab_size)
+    runner = NativeRunner(tiny.model, tiny.architecture)
     texts = [make_tokens(seed, 9) for seed in range(4)]
     greedy = runner.run(Batch(tuple(make_span(index, 0, text) for index, text in enumerate(texts))))
     asked = runner.run(Batch(tuple(make_span(index, 0, text, logprobs=0) for index, text in enumerate(texts))))
@@ -100,7 +100,7 @@ def test_greedy_rows_without_logits_equal_those_with(folder: Path) -> None:
 
 def test_greedy_and_sampled_rows_of_one_batch_are_each_what_they_are_alone(folder: Path) -> None:
     tiny = Tiny(folder, threads=2)
-    runner = NativeRunner(tiny.model, tiny.architecture.vocab_size)
+    runner = NativeRunner(tiny.model, tiny.architecture)
     spans = [
         make_span(index, 0, make_tokens(index, 9), temperature=index % 3 / 2, logprobs=(None, 2)[index % 2])
         for index in range(7)
@@ -112,7 +112,7 @@ def test_greedy_and_sampled_rows_of_one_batch_are_each_what_they_are_alone(folde
 
 def test_a_span_without_a_draw_gives_no_token(folder: Path) -> None:
     tiny = Tiny(folder)
-    runner = NativeRunner(tiny.model, tiny.architecture.vocab_size)
+    runner = NativeRunner(tiny.model, tiny.architecture)
     assert runner.run(Batch((make_span(0, 0, make_tokens(0, 5), draw=None),))) == []
     both = runner.run(Batch((make_span(0, 5, [3], draw=None), make_span(1, 0, [4, 5]))))
     assert len(both) == 1

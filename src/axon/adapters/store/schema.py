@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0012"
+HEAD = "0013"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -118,6 +118,7 @@ turns = Table(
     Column("bytes", BigInteger, nullable=False, server_default="0"),
     Column("pin", Text, nullable=False, server_default=""),
     Column("generation", Integer, nullable=False, server_default="0"),
+    Column("adapter", Text, nullable=False, server_default=""),
     Column("price", Text, nullable=False, server_default=""),
     Column("cost_nanos", BigInteger, nullable=False, server_default="0"),
     Column("currency", Text, nullable=False, server_default=""),

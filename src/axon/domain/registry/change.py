@@ -13,7 +13,7 @@ class Change:
     actor: str
     """Id of the key, or ``control`` for the leader of control, or ``cli`` for a command on the store itself."""
     kind: str
-    """The kind of record: ``model``, ``version``, ``deployment``, ``alias`` or ``price``."""
+    """The kind of record: ``model``, ``version``, ``deployment``, ``alias``, ``price`` or ``adapter``."""
     name: str
     action: str
     """``add``, ``change`` or ``remove``."""

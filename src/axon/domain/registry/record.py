@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from axon.domain.registry.adapter import Adapter
 from axon.domain.registry.deployment import Alias, Deployment
 from axon.domain.registry.model import Model
 from axon.domain.registry.price import Price
@@ -13,10 +14,10 @@ from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Version
 from axon.errors import DependencyDown
 
-Record = Model | Version | Deployment | Alias | Price
+Record = Model | Version | Deployment | Alias | Price | Adapter
 Edit = tuple[Record | None, Record | None]
 """A record before and after: the first is None for one that is added, the second for one that is removed."""
-_R = TypeVar("_R", Model, Version, Deployment, Alias, Price)
+_R = TypeVar("_R", Model, Version, Deployment, Alias, Price, Adapter)
 
 KINDS: Mapping[str, type[Record]] = {
     "model": Model,
@@ -24,6 +25,7 @@ KINDS: Mapping[str, type[Record]] = {
     "deployment": Deployment,
     "alias": Alias,
     "price": Price,
+    "adapter": Adapter,
 }
 _NAMES: Mapping[type[Record], str] = {kind: name for name, kind in KINDS.items()}
 
@@ -45,8 +47,8 @@ def kind_of(record: Record) -> str:
 
 
 def name_of(record: Record) -> str:
-    """A record's name, unique among those of its kind; a version's and a price's is its id."""
-    return record.id if isinstance(record, Version | Price) else record.name
+    """A record's name, unique among those of its kind; a version's, a price's and an adapter's is its id."""
+    return record.id if isinstance(record, Version | Price | Adapter) else record.name
 
 
 def row_of(record: Record) -> Row:
@@ -75,6 +77,7 @@ def snapshot_of(revision: int, rows: Iterable[Row]) -> Snapshot:
         deployments=_by_name(Deployment, found, name_of),
         aliases=_by_name(Alias, found, name_of),
         prices=tuple(prices),
+        adapters=_by_name(Adapter, found, name_of),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from axon.domain.registry.adapter import Adapter, adapter_id
 from axon.domain.registry.deployment import Alias, Deployment, MemberState
 from axon.domain.registry.model import Model
 from axon.domain.registry.price import Price
@@ -24,6 +25,8 @@ class Snapshot:
     deployments: Mapping[str, Deployment] = field(default_factory=dict)
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     prices: tuple[Price, ...] = ()
+    adapters: Mapping[str, Adapter] = field(default_factory=dict)
+    """By id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,12 @@ def find(snapshot: Snapshot, name: str) -> Named | None:
 def _deployment(snapshot: Snapshot, name: str) -> Deployment | None:
     alias = snapshot.aliases.get(name)
     return snapshot.deployments.get(alias.deployment if alias else name)
+
+
+def adapter_of(snapshot: Snapshot, model: str, label: str, *, tenant: str) -> Adapter | None:
+    """A model's adapter; None if there is none of this name that the tenant may know of."""
+    found = snapshot.adapters.get(adapter_id(model, label))
+    return found if found is not None and found.is_for(tenant) else None
 
 
 def first_version(deployment: Deployment, key: str, *, is_fresh: bool, gone: Collection[str] = ()) -> str:

@@ -78,7 +78,10 @@ class EncoderEngine:
     def add(self, add: Add) -> None:
         """Takes an input in; a refusal comes with the next step's output."""
         self.abort([add.id])
-        if len(add.prompt_ids) > self._encoder.max_model_len:
+        if add.adapter:
+            message = "A model that gives vectors takes no LoRA adapters."
+            self._refused.append(Refused(add.id, Failure.ADAPTER_UNUSABLE, message))
+        elif len(add.prompt_ids) > self._encoder.max_model_len:
             message = f"The input has {len(add.prompt_ids)} tokens; the model takes {self._encoder.max_model_len}."
             self._refused.append(Refused(add.id, Failure.CONTEXT_TOO_LONG, message))
         elif not _is_known(add, self._encoder.vocab_size):

@@ -37,7 +37,7 @@ def find_tensors(model_dir: Path) -> dict[str, TensorInfo]:
     """Every tensor of the folder by its name; raises Misconfigured if a file is missing or truncated."""
     tensors: dict[str, TensorInfo] = {}
     for path in _files(model_dir):
-        tensors |= _read_header(path)
+        tensors |= read_header(path)
     return tensors
 
 
@@ -147,7 +147,7 @@ def _advice(model_dir: Path) -> str:
     return ""
 
 
-def _read_header(path: Path) -> dict[str, TensorInfo]:
+def read_header(path: Path) -> dict[str, TensorInfo]:
     """Reads the header: its length in 8 bytes, little-endian, then JSON; the tensors follow it."""
     num_bytes = path.stat().st_size
     with path.open("rb") as file:

@@ -12,11 +12,12 @@ class AttentionBlock {
 
     void run(int index) {
         const Layer& layer = model_.layers[index];
+        const int qkv = index * kProducts, output = qkv + 1;
         window_ = layer.window;
         const QuantisedRows input = walk_.quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
             walk_.normalise(walk_.hidden_of(row), layer.input_norm, row, to);
         });
-        walk_.multiply_and_store(layer.qkv, input, step_.qkv, model_.qkv_stride);
+        walk_.multiply_and_store(layer.qkv, input, qkv, step_.qkv, model_.qkv_stride);
         walk_.everyone_done();
         if (!step_.one_row_spans) {
             walk_.share(step_.num_items, [&](int item) { keep_past(index, step_.items[item], 0, shape_.kv_heads); });
@@ -29,19 +30,19 @@ class AttentionBlock {
                 join_row(row, scratch_.tile);
                 quantise_groups(scratch_.tile, model_.heads_stride, to, row, 0);
             });
-            walk_.add_product(layer.output, seen, layer.attention_post);
+            walk_.add_product(layer.output, seen, output, layer.attention_post);
             walk_.everyone_done();
             return;
         }
         attend_apart(index);
         walk_.everyone_done();
         if (heads_fill_groups()) {
-            walk_.add_product(layer.output, step_.input, layer.attention_post);
+            walk_.add_product(layer.output, step_.input, output, layer.attention_post);
         } else {
             const QuantisedRows seen = walk_.quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
                 quantise_groups(seen_of(row), model_.heads_stride, to, row, 0);
             });
-            walk_.add_product(layer.output, seen, layer.attention_post);
+            walk_.add_product(layer.output, seen, output, layer.attention_post);
         }
         walk_.everyone_done();
     }

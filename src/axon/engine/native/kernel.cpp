@@ -61,7 +61,7 @@ class Runner {
     Team team_;
     std::unique_ptr<Memory> kv_;
     std::unique_ptr<Memory> buffers_;
-    size_t rows_reserved_ = 0, parts_reserved_ = 0;
+    size_t rows_reserved_ = 0, parts_reserved_ = 0, low_reserved_ = 0;
     std::vector<Item> items_;
     std::vector<Scratch> scratch_;
     std::vector<Parts> parts_;
@@ -90,15 +90,26 @@ class Runner {
         // Three KV heads cannot be shared out evenly over two threads; the parts of a long past can.
         step.together = step.num_parts > 1 && step.num_rows <= kOwnQuantisedRows &&
                         step.num_items * model_.shape.kv_heads < 2 * team_.size();
+        step.low_stride = widest_rank(step);
         step.counter_stride = num_counters();
         step.num_threads = team_.size();
         step.team = &team_;
     }
 
+    // The most numbers that a first product of the step's adapters has.
+    int widest_rank(const Step& step) const {
+        int widest = 0;
+        for (int row = 0; step.adapters && row < step.num_rows; ++row)
+            for (int i = 0; step.adapters[row] && i < model_.shape.layers * kProducts; ++i)
+                widest = std::max(widest, step.adapters[row]->products[i].rank);
+        return widest;
+    }
+
     // Sets the step's buffers, larger ones where it needs them.
     void reserve(const Step& step) {
-        const size_t rows = step.num_rows, parts = step.part_stride;
-        if (rows > rows_reserved_ || parts > parts_reserved_) {
+        const size_t rows = step.num_rows, parts = step.part_stride, low = step.low_stride;
+        if (rows > rows_reserved_ || parts > parts_reserved_ || low > low_reserved_) {
+            low_reserved_ = std::max(low_reserved_, low);
             rows_reserved_ = std::max<size_t>(rows_reserved_, round_up(static_cast<int>(rows), kRowPadding));
             parts_reserved_ = std::max(parts_reserved_, parts);
             Carver measure(nullptr);
@@ -119,6 +130,7 @@ class Runner {
         step_.gathered = carved.gathered;
         step_.expert_inner = carved.expert_inner;
         step_.counters = carved.counters;
+        step_.low = carved.low;
         step_.scratch = scratch_.data();
         step_.parts = parts_.data();
     }
@@ -135,6 +147,7 @@ class Runner {
         step_.inner = carve_rows(carver, rows, model_.intermediate_stride);
         carve_experts(carver, rows);
         step_.counters = carver.take<int32_t>(num_counters() * team_.size());
+        step_.low = carver.take<float>(rows * low_reserved_);
         scratch_.resize(team_.size());
         for (Scratch& scratch : scratch_) carve_scratch(carver, scratch);
         parts_.resize(kOwnQuantisedRows * model_.shape.kv_heads);
@@ -282,11 +295,32 @@ AXON_API void axon_set_vector(Runner* runner, int layer, int which, const float*
 // Tokens that a query of the layer sees, its own included; 0: all.
 AXON_API void axon_set_window(Runner* runner, int layer, int window) { runner->model().layers[layer].window = window; }
 
+// An adapter of the runner's model; null when memory is short. No step may run that names it when it is destroyed.
+AXON_API axon::Adapter* axon_create_adapter(Runner* runner) {
+    const size_t count = static_cast<size_t>(runner->model().shape.layers) * axon::kProducts;
+    auto* products = new (std::nothrow) axon::LowRank[count]();
+    auto* adapter = products ? new (std::nothrow) axon::Adapter{products} : nullptr;
+    if (!adapter) delete[] products;
+    return adapter;
+}
+
+AXON_API void axon_destroy_adapter(axon::Adapter* adapter) {
+    delete[] adapter->products;
+    delete adapter;
+}
+
+// What it adds to a product of a layer, numbered as in axon_set_linear. The numbers are not copied: they must outlive it.
+AXON_API void axon_set_low_rank(axon::Adapter* adapter, int layer, int which, const float* down, const float* up,
+                                const axon::Slice* slices, int num_inputs, int rank) {
+    adapter->products[layer * axon::kProducts + which] = {down, up, slices, num_inputs, rank};
+}
+
 // Computes spans of consecutive tokens and, for the named rows, logits (where not null) and the best token each.
 // Returns 0, or -1 when memory is short.
 AXON_API int axon_step(Runner* runner, const int32_t* tokens, const int32_t* positions, int num_rows,
                        const int32_t* span_starts, int num_spans, const int32_t* block_ids, const int32_t* table_starts,
-                       const int32_t* output_rows, int num_outputs, float* logits, int32_t* best_tokens) {
+                       const int32_t* output_rows, int num_outputs, float* logits, int32_t* best_tokens,
+                       const axon::Adapter* const* adapters) {
     axon::Step step{};
     step.tokens = tokens;
     step.positions = positions;
@@ -298,6 +332,7 @@ AXON_API int axon_step(Runner* runner, const int32_t* tokens, const int32_t* pos
     step.output_rows = output_rows;
     step.num_outputs = num_outputs;
     step.logits = logits;
+    step.adapters = adapters;
     try {
         runner->run(step, best_tokens);
     } catch (const std::bad_alloc&) {

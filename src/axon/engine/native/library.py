@@ -93,8 +93,11 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "axon_encode": (c_int, [c_void_p, _INTS, _INTS, _INTS, c_int, _INTS, c_int, c_int, c_int, _FLOATS]),
     "axon_step": (
         c_int,
-        [c_void_p, _INTS, _INTS, c_int, _INTS, c_int, _INTS, _INTS, _INTS, c_int, _FLOATS, _INTS],
+        [c_void_p, _INTS, _INTS, c_int, _INTS, c_int, _INTS, _INTS, _INTS, c_int, _FLOATS, _INTS, c_void_p],
     ),
+    "axon_create_adapter": (c_void_p, [c_void_p]),
+    "axon_destroy_adapter": (None, [c_void_p]),
+    "axon_set_low_rank": (None, [c_void_p, c_int, c_int, _FLOATS, _FLOATS, c_void_p, c_int, c_int]),
 }
 
 

@@ -9,11 +9,12 @@ class MlpBlock {
     explicit MlpBlock(Walk& walk)
         : walk_(walk), shape_(walk.shape), step_(walk.step), scratch_(walk.scratch) {}
 
-    void run(const Layer& layer) {
+    void run(int index) {
+        const Layer& layer = walk_.model.layers[index];
         if (layer.experts)
             run_experts(layer);
         else
-            run_plain(layer);
+            run_plain(layer, index * kProducts + 2);
     }
 
  private:
@@ -25,15 +26,15 @@ class MlpBlock {
     // A unit of gate_up is as many panels of gate and up as make one group of down's inputs.
     static constexpr int kGateUnit = 2 * kGroup / kLanes, kDownUnit = 2;
 
-    void run_plain(const Layer& layer) {
+    void run_plain(const Layer& layer, int gate_up) {
         const QuantisedRows input = walk_.quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
             walk_.normalise(walk_.hidden_of(row), layer.mlp_norm, row, to);
         });
-        walk_.multiply(layer.gate_up, input, step_.num_rows, kGateUnit, [&](int unit, int row, int count) {
+        walk_.multiply(layer.gate_up, input, step_.num_rows, kGateUnit, gate_up, [&](int unit, int row, int count) {
             gate_rows(layer.gate_up, unit, row, count, step_.inner);
         });
         walk_.everyone_done();
-        walk_.add_product(layer.down, step_.inner, layer.mlp_post);
+        walk_.add_product(layer.down, step_.inner, gate_up + 1, layer.mlp_post);
         walk_.everyone_done();
     }
 
@@ -181,7 +182,7 @@ class MlpBlock {
             const int expert = scratch_.routes.active[i / num_units];
             const Linear& linear = layer.experts[expert].gate_up;
             walk_.multiply_unit(linear, input, scratch_.routes.starts[expert], pairs_of(expert), i % num_units, kGateUnit,
-                                [&](int unit, int pair, int count) {
+                                kNoProduct, [&](int unit, int pair, int count) {
                                     gate_rows(linear, unit, pair, count, step_.expert_inner);
                                 });
         });
@@ -195,7 +196,7 @@ class MlpBlock {
             for (int i = 0; i < num_active; ++i) {
                 const int expert = scratch_.routes.active[i];
                 walk_.multiply_unit(layer.experts[expert].down, step_.expert_inner, scratch_.routes.starts[expert],
-                                    pairs_of(expert), unit, kDownUnit,
+                                    pairs_of(expert), unit, kDownUnit, kNoProduct,
                                     [&](int, int pair, int count) { add_pairs(unit, pair, count, num_panels); });
             }
         });

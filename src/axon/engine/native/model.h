@@ -9,7 +9,7 @@ namespace axon {
 
 constexpr int kLanes = 16;           // outputs of a weight panel, and tokens of a KV block
 constexpr int kGroup = AXON_GROUP;   // consecutive inputs that share a scale, of a row and of an output's weights
-constexpr int kTasksPerLayer = 12;   // at most this many shared loops in a layer
+constexpr int kTasksPerLayer = 16;   // at most this many shared loops in a layer
 constexpr int kQueriesPerItem = 4;   // query tokens whose attention is computed together
 constexpr int kPartBlocks = kLanes;  // KV blocks of a part of the past, which has a softmax of its own
 constexpr int kPartTokens = kPartBlocks * kLanes;
@@ -67,6 +67,30 @@ struct Layer {
     const float* rope_sin;
     int32_t window;           // tokens that a query sees, its own included; 0: all
 };
+
+// Where the outputs of a panel find their part of an adapter's second product.
+struct Slice {
+    int32_t first;   // of the first product's outputs, the first that this panel takes
+    int32_t count;   // 0 where the adapter changes nothing here
+    int64_t offset;  // of the panel's numbers in `up`
+};
+
+// What a LoRA adapter adds to a product: up x (down x input), both in float. The modules whose outputs stand side by side
+// in the product have their first products side by side too, and each panel takes its own modules' part.
+struct LowRank {
+    const float* down;    // [input][rank], null where the adapter changes nothing; inputs without their padding
+    const float* up;      // by panel: [count][output]
+    const Slice* slices;  // by panel
+    int32_t num_inputs;
+    int32_t rank;         // of all modules together, in whole vectors
+};
+
+struct Adapter {
+    LowRank* products;  // [layer][product]
+};
+
+constexpr int kProducts = 4;    // of a layer: qkv, output, gate_up, down
+constexpr int kNoProduct = -1;  // one that no adapter changes
 
 struct Model {
     Shape shape;
@@ -160,7 +184,10 @@ struct Step {
     const int32_t* output_rows;
     int32_t num_outputs;
     float* logits;               // [output row][vocab], or null
+    const Adapter* const* adapters;  // of each row, or null for it; null where no row has one
 
+    float* low;                  // [row][low_stride]: the adapters' first products, of one product at a time
+    int32_t low_stride;
     float* hidden;
     float* qkv;
     float* seen;                 // attention's output

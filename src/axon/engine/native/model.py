@@ -35,6 +35,8 @@ class Rows:
     """Start of each span's table in ``block_ids``, and its length at the end: [spans + 1]."""
     outputs: Ints
     """The rows that have a draw."""
+    adapters: npt.NDArray[np.uint64] | None = None
+    """Handle of each row's adapter, 0 for none; None where no row has one."""
 
 
 class NativeModel:
@@ -81,10 +83,17 @@ class NativeModel:
             len(best),
             library.address(logits),
             library.address(best),
+            library.address(rows.adapters),
         )
         if result != 0:
             raise MemoryError(f"no memory for a step of {len(rows.tokens)} tokens")
         return best
+
+    @property
+    def handle(self) -> int:
+        """The native model, for its adapters."""
+        assert self._handle is not None, "closed"
+        return self._handle
 
     @property
     def blocks(self) -> Bytes:

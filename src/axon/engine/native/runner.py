@@ -8,6 +8,7 @@ import numpy as np
 from axon.engine.batch import Batch, Draw, Drawn
 from axon.engine.load.architecture import Architecture
 from axon.engine.native.build import GROUP_SIZE
+from axon.engine.native.low_rank import Handles, NativeAdapters
 from axon.engine.native.model import Floats, Ints, NativeModel, Rows
 from axon.engine.native.mover import NativeMover
 from axon.engine.native.packed_weights import ensure_packed
@@ -19,8 +20,9 @@ from axon.engine.sample.adjust import is_adjusted
 class NativeRunner:
     """Holds the native model; logits are copied out only if a draw needs more than the argmax."""
 
-    def __init__(self, model: NativeModel, vocab_size: int) -> None:
-        self._model = model
+    def __init__(self, model: NativeModel, architecture: Architecture) -> None:
+        self._model, vocab_size = model, architecture.vocab_size
+        self.adapters = NativeAdapters(model, architecture)
         self._sampler = NativeSampler(vocab_size, team=model.team)
         self._logits = np.empty((0, vocab_size), np.float32)
 
@@ -30,7 +32,7 @@ class NativeRunner:
         draws = batch.draws
         asking = [index for index, draw in enumerate(draws) if not _is_greedy(draw)]
         logits = self._buffer(len(draws)) if asking else None
-        rows = to_rows(batch)
+        rows = to_rows(batch, self.adapters.handles(batch))
         enter("forward")
         drawn = [Drawn(token) for token in self._model.step(rows, logits).tolist()]
         if logits is not None:
@@ -70,11 +72,11 @@ def open_runner(
         max_model_len=max_model_len,
         instruction_set=instruction_set,
     )
-    return NativeRunner(model, architecture.vocab_size)
+    return NativeRunner(model, architecture)
 
 
-def to_rows(batch: Batch) -> Rows:
-    """The batch as the arrays that the kernels take."""
+def to_rows(batch: Batch, adapters: Handles | None = None) -> Rows:
+    """The batch as the arrays that the kernels take; ``adapters`` are those of its rows."""
     spans = batch.spans
     starts = [0, *accumulate(len(span.token_ids) for span in spans)]
     return Rows(
@@ -84,6 +86,7 @@ def to_rows(batch: Batch) -> Rows:
         block_ids=_ints([block_id for span in spans for block_id in span.block_ids]),
         table_starts=_ints([0, *accumulate(len(span.block_ids) for span in spans)]),
         outputs=_ints(batch.output_rows),
+        adapters=adapters,
     )
 
 

@@ -33,7 +33,7 @@ class Decoder {
         walk_.everyone_done();
         for (int layer = 0; layer < shape_.layers; ++layer) {
             attention_.run(layer);
-            mlp_.run(model_.layers[layer]);
+            mlp_.run(layer);
         }
         if (step_.num_outputs > 0) head();
     }
@@ -65,7 +65,7 @@ class Decoder {
             scratch_.best_token[row] = 0;
         }
         constexpr int kUnit = 8;
-        walk_.multiply(model_.head, input, step_.num_outputs, kUnit, [&](int unit, int row, int count) {
+        walk_.multiply(model_.head, input, step_.num_outputs, kUnit, kNoProduct, [&](int unit, int row, int count) {
             for (int j = 0; j < kUnit && unit * kUnit + j < model_.head.num_panels; ++j)
                 for (int i = 0; i < count; ++i)
                     take_logits(unit * kUnit + j, scratch_.tile + (i * kUnit + j) * kLanes, row + i);

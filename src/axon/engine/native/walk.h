@@ -78,15 +78,17 @@ class Walk {
     // Computes rows x linear in units of a few panels and hands each piece [rows][unit x 16] to finish(unit, row, count).
     // A panel stays in the first-level cache while all rows of a stretch pass it.
     template <class Finish>
-    void multiply(const Linear& linear, const QuantisedRows& rows, int num_rows, int unit_panels, Finish finish) {
+    void multiply(const Linear& linear, const QuantisedRows& rows, int num_rows, int unit_panels, int product,
+                  Finish finish) {
+        look_down(product, rows);
         const int num_units = (linear.num_panels + unit_panels - 1) / unit_panels;
-        share(num_units, [&](int unit) { multiply_unit(linear, rows, 0, num_rows, unit, unit_panels, finish); });
+        share(num_units, [&](int unit) { multiply_unit(linear, rows, 0, num_rows, unit, unit_panels, product, finish); });
     }
 
     // One unit of the product for consecutive rows.
     template <class Finish>
     void multiply_unit(const Linear& linear, const QuantisedRows& rows, int first_row, int num_rows, int unit,
-                       int unit_panels, Finish finish) {
+                       int unit_panels, int product, Finish finish) {
         constexpr int kStretch = 64;
         const int first = unit * unit_panels, last = smaller(first + unit_panels, linear.num_panels);
         for (int row = first_row; row < first_row + num_rows; row += kStretch) {
@@ -94,6 +96,7 @@ class Walk {
             for (int panel = first; panel < last; ++panel)
                 multiply_panel(linear, panel, rows, row, count, scratch.tile + (panel - first) * kLanes,
                                unit_panels * kLanes);
+            if (step.adapters && product != kNoProduct) add_adapters(product, first, last, row, count, unit_panels);
             finish(unit, row, count);
         }
     }
@@ -119,14 +122,60 @@ class Walk {
         }
     }
 
+    // ---- adapters ---------------------------------------------------------------------------------------------------
+
+    const LowRank* low_rank(int product, int row) const {
+        const Adapter* adapter = step.adapters[row];
+        if (!adapter || !adapter->products[product].down) return nullptr;
+        return adapter->products + product;
+    }
+
+    // The first products of all rows that have an adapter, from the input as the base product sees it. A number of the
+    // result is one sum over the inputs in order.
+    void look_down(int product, const QuantisedRows& rows) {
+        if (!step.adapters || product == kNoProduct) return;
+        share(step.num_rows, [&](int row) {
+            const LowRank* low = low_rank(product, row);
+            if (!low) return;
+            float* to = step.low + static_cast<size_t>(row) * step.low_stride;
+            const int8_t* values = rows.values + static_cast<size_t>(row) * rows.stride;
+            const float* scales = rows.scales + static_cast<size_t>(row) * rows.scale_stride;
+            for (int first = 0; first < low->rank; first += kLanes) {
+                Lanes sums = splat(0);
+                for (int k = 0; k < low->num_inputs; ++k)
+                    sums = fma(splat(scales[k / kGroup] * static_cast<float>(values[k])),
+                               load(low->down + static_cast<size_t>(k) * low->rank + first), sums);
+                store(to + first, sums);
+            }
+        });
+        everyone_done();
+    }
+
+    // Adds the second products to finished panels [first, last) of a tile.
+    void add_adapters(int product, int first, int last, int first_row, int num_rows, int unit_panels) {
+        for (int i = 0; i < num_rows; ++i) {
+            const LowRank* low = low_rank(product, first_row + i);
+            if (!low) continue;
+            const float* from = step.low + static_cast<size_t>(first_row + i) * step.low_stride;
+            for (int panel = first; panel < last; ++panel) {
+                const Slice& slice = low->slices[panel];
+                float* to = scratch.tile + (i * unit_panels + panel - first) * kLanes;
+                Lanes sums = splat(0);
+                for (int j = 0; j < slice.count; ++j)
+                    sums = fma(splat(from[slice.first + j]), load(low->up + slice.offset + j * kLanes), sums);
+                if (slice.count > 0) store(to, load(to) + sums);
+            }
+        }
+    }
+
     // 16 finished outputs of a row of the tile, with the bias.
     Lanes output_of(const Linear& linear, const float* tile, int output) {
         return linear.bias ? load(tile) + load(linear.bias + output) : load(tile);
     }
 
-    void multiply_and_store(const Linear& linear, const QuantisedRows& rows, float* to, int to_stride) {
+    void multiply_and_store(const Linear& linear, const QuantisedRows& rows, int product, float* to, int to_stride) {
         constexpr int kUnit = 2;
-        multiply(linear, rows, step.num_rows, kUnit, [&](int unit, int row, int count) {
+        multiply(linear, rows, step.num_rows, kUnit, product, [&](int unit, int row, int count) {
             for (int i = 0; i < count; ++i)
                 for (int j = 0; j < kUnit && unit * kUnit + j < linear.num_panels; ++j) {
                     const int output = (unit * kUnit + j) * kLanes;
@@ -137,12 +186,12 @@ class Walk {
     }
 
     // hidden += rows x linear, which is normalised first where there is a norm.
-    void add_product(const Linear& linear, const QuantisedRows& rows, const float* norm) {
+    void add_product(const Linear& linear, const QuantisedRows& rows, int product, const float* norm) {
         if (!norm) {
-            multiply_and_add(linear, rows);
+            multiply_and_add(linear, rows, product);
             return;
         }
-        multiply_and_store(linear, rows, step.branch, model.hidden_stride);
+        multiply_and_store(linear, rows, product, step.branch, model.hidden_stride);
         everyone_done();
         share(step.num_rows, [&](int row) {
             normalise_floats(step.branch + static_cast<size_t>(row) * model.hidden_stride, norm, scratch.tile);
@@ -152,9 +201,9 @@ class Walk {
     }
 
     // hidden += rows x linear.
-    void multiply_and_add(const Linear& linear, const QuantisedRows& rows) {
+    void multiply_and_add(const Linear& linear, const QuantisedRows& rows, int product) {
         constexpr int kUnit = 2;
-        multiply(linear, rows, step.num_rows, kUnit, [&](int unit, int row, int count) {
+        multiply(linear, rows, step.num_rows, kUnit, product, [&](int unit, int row, int count) {
             for (int i = 0; i < count; ++i)
                 for (int j = 0; j < kUnit && unit * kUnit + j < linear.num_panels; ++j) {
                     const int output = (unit * kUnit + j) * kLanes;

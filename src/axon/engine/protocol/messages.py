@@ -36,6 +36,10 @@ class Add:
     erased with it."""
     forget: bool = False
     """Whether nothing of it may be kept outside the device."""
+    adapter: str = ""
+    """Digest of the LoRA adapter that it is computed with; empty for the model itself."""
+    adapter_folder: str = ""
+    """Folder of that adapter's files on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

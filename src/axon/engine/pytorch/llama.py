@@ -8,6 +8,7 @@ import torch
 from axon.engine.load.architecture import Architecture
 from axon.engine.load.rope import Rope
 from axon.engine.parallel.group import Alone, Group
+from axon.engine.pytorch.low_rank import Adapt
 from axon.engine.pytorch.mlp import ExpertsMlp, GatedMlp, Tensors, load_mlp
 from axon.engine.pytorch.tiles import Linear, Tiling
 
@@ -31,6 +32,21 @@ class Layer:
     qkv_bias: torch.Tensor | None = None
     head_norm: torch.Tensor | None = None
     """Norm weights [head, dim], of the query heads and then the key heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """The products of a layer in one step, with what adapters add to them."""
+
+    layer: Layer
+    index: int
+    tiling: Tiling
+    adapt: Adapt | None
+
+    def of(self, product: str, linear: Linear, rows: torch.Tensor) -> torch.Tensor:
+        """One of them: ``qkv``, ``output``, ``gate_up`` or ``down``."""
+        outputs = linear(rows, self.tiling)
+        return outputs if self.adapt is None else self.adapt(self.index, product, rows, outputs)
 
 
 class Llama:
@@ -64,16 +80,18 @@ class Llama:
         positions: torch.Tensor,
         tiling: Tiling,
         attend: Attend,
+        adapt: Adapt | None = None,
     ) -> torch.Tensor:
-        """The hidden state of every row after the last layer."""
+        """The hidden state of every row after the last layer; ``adapt`` adds what LoRA adapters add to products."""
         hidden = self._embed(token_ids)
         angles = {rope: (cos[positions], sin[positions]) for rope, (cos, sin) in self._tables.items()}
         for index, layer in enumerate(self._layers):
             cos, sin = angles[self._architecture.rope_of(index)]
-            queries, keys, values = self._project(layer, hidden, cos, sin, tiling)
-            seen = layer.output(attend(index, queries, keys, values), tiling)
+            products = _Products(layer, index, tiling, adapt)
+            queries, keys, values = self._project(products, hidden, cos, sin)
+            seen = products.of("output", layer.output, attend(index, queries, keys, values))
             hidden = self._add(hidden, seen, layer.attention_post)
-            rows = layer.mlp(self._normalise(hidden, layer.mlp_norm), tiling)
+            rows = layer.mlp(self._normalise(hidden, layer.mlp_norm), tiling, products.of)
             hidden = self._add(hidden, rows, layer.mlp_post)
         return hidden
 
@@ -109,10 +127,10 @@ class Llama:
         return self._group.add_up(rows * is_here.unsqueeze(1))
 
     def _project(
-        self, layer: Layer, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, tiling: Tiling
+        self, products: "_Products", hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        shape = self._architecture
-        rows = layer.qkv(self._normalise(hidden, layer.input_norm), tiling)
+        shape, layer = self._architecture, products.layer
+        rows = products.of("qkv", layer.qkv, self._normalise(hidden, layer.input_norm))
         if layer.qkv_bias is not None:
             rows = rows + layer.qkv_bias
         heads = rows.view(rows.shape[0], -1, shape.head_dim)

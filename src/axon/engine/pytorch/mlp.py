@@ -1,7 +1,7 @@
 """The MLP of a decoder layer in PyTorch: a plain one, or a mixture of experts. Knows no attention and no sequences."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import torch
@@ -9,6 +9,9 @@ from torch.nn import functional
 
 from axon.engine.load.architecture import Architecture, Experts
 from axon.engine.pytorch.tiles import Linear, Tiling
+
+Product = Callable[[str, Linear, torch.Tensor], torch.Tensor]
+"""Computes the product of this name, ``gate_up`` or ``down``, with what adapters add to it."""
 
 
 class Tensors(Protocol):
@@ -46,16 +49,17 @@ class GatedMlp:
     def linears(self) -> list[Linear]:
         return [self._gate_up, self._down]
 
-    def __call__(self, rows: torch.Tensor, tiling: Tiling) -> torch.Tensor:
-        gate, up = self._gate_up(rows, tiling).chunk(2, dim=1)
-        return self._down(self._activation(gate) * up, tiling)
+    def __call__(self, rows: torch.Tensor, tiling: Tiling, product: Product | None = None) -> torch.Tensor:
+        product = product or (lambda _, linear, inputs: linear(inputs, tiling))
+        gate, up = product("gate_up", self._gate_up, rows).chunk(2, dim=1)
+        return product("down", self._down, self._activation(gate) * up)
 
 
 class ExpertsMlp:
     """A router chooses a few experts for each row; the rows of each expert are computed together.
 
     The router computes in float32. A row's experts are added up in the order of their numbers, so that the row does not
-    depend on the others of its batch.
+    depend on the others of its batch. No adapter changes an expert.
     """
 
     def __init__(self, experts: Experts, weights: Tensors, prefix: str, activation: str) -> None:
@@ -67,7 +71,7 @@ class ExpertsMlp:
     def linears(self) -> list[Linear]:
         return [self._router, *(linear for expert in self._experts for linear in expert.linears)]
 
-    def __call__(self, rows: torch.Tensor, tiling: Tiling) -> torch.Tensor:
+    def __call__(self, rows: torch.Tensor, tiling: Tiling, _product: Product | None = None) -> torch.Tensor:
         weights, chosen = self._route(rows, tiling)
         total = torch.zeros_like(rows)
         for index in chosen.unique().tolist():

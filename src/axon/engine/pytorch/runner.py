@@ -9,6 +9,7 @@ from axon.engine.parallel.group import Alone, Group
 from axon.engine.phases import enter
 from axon.engine.pytorch.attention import Attention
 from axon.engine.pytorch.llama import Llama
+from axon.engine.pytorch.low_rank import LowRankAdapters
 from axon.engine.pytorch.tiles import proven_sizes, tile
 from axon.engine.sample.sampler import sample
 
@@ -17,8 +18,14 @@ class ModelRunner:
     """Holds the model and its attention; pads the rows of a step once to whole tiles."""
 
     @torch.inference_mode()
-    def __init__(self, model: Llama, attention: Attention, group: Group | None = None) -> None:
-        self._model = model
+    def __init__(
+        self,
+        model: Llama,
+        attention: Attention,
+        group: Group | None = None,
+        adapters: LowRankAdapters | None = None,
+    ) -> None:
+        self._model, self._adapters = model, adapters
         self._attention = attention
         self._sizes = (group or Alone()).common(proven_sizes(model.linears))
 
@@ -46,6 +53,7 @@ class ModelRunner:
             torch.tensor(positions + padding),
             tiling,
             partial(self._attention, plan=self._attention.plan(batch, num_rows)),
+            self._adapters.of(batch) if self._adapters is not None else None,
         )
 
     def _logits(self, batch: Batch, hidden: torch.Tensor) -> torch.Tensor:

@@ -26,7 +26,7 @@ from axon.engine.schedule.head_wait import HeadWait
 from axon.engine.schedule.policy import Fair, Policy, Rank
 from axon.engine.schedule.roster import Roster
 from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
-from axon.engine.schedule.sequence import Sequence
+from axon.engine.schedule.sequence import Sequence, salt_of
 from axon.engine.schedule.sequence_limits import SequenceLimits
 from axon.engine.schedule.shelf import Shelf
 from axon.engine.schedule.slot_queue import Grant, SlotQueue, rank_of
@@ -106,6 +106,11 @@ class Scheduler:
         return [sequence.id for sequence in self._roster.waiting]
 
     @property
+    def adapters(self) -> set[str]:
+        """The adapters that its sequences are computed with."""
+        return {sequence.add.adapter for sequence in self._roster.by_id.values()} - {""}
+
+    @property
     def has_work(self) -> bool:
         return bool(self._roster.by_id or self._refused or (self.shelf and self.shelf.has_saves))
 
@@ -132,18 +137,10 @@ class Scheduler:
         if refusal := self._sequence_limits.refusal(add):
             self._refused.append(refusal)
             return
-        salt = f"{self._version}\0{add.tenant}"
-        arrival = next(self._arrivals)
-        if add.sampling.prompt_logprobs:
-            salt += f"\0{arrival}"  # a cached block has no logprobs, so this prompt must find none
+        arrival, limits = next(self._arrivals), self._sequence_limits
+        salt = salt_of(add, self._version, arrival)
         sequence = Sequence(
-            add,
-            arrival,
-            self.pool.block_size,
-            salt,
-            self._sequence_limits.max_blocks(add),
-            self._sequence_limits.max_len(add),
-            matcher,
+            add, arrival, self.pool.block_size, salt, limits.max_blocks(add), limits.max_len(add), matcher
         )
         self._policy.arrive(sequence.claim, {waiting.claim.tenant for waiting in self._roster.waiting})
         self._roster.arrive(sequence)

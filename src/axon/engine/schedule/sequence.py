@@ -238,6 +238,7 @@ class Sequence:
             scores=self.scores.draws(first, end) if self.scores is not None else (),
             arrival=self.arrival,
             admission=self.num_admissions,
+            adapter=self.add.adapter,
         )
         self.num_computed = end
         self.num_served += num_tokens
@@ -299,3 +300,11 @@ class Sequence:
             banned_ids=ending_ids(sampling, eos_ids) if position < sampling.min_tokens and masks is None else (),
             mask=masks.of(len(drafts)) if masks is not None else None,
         )
+
+
+def salt_of(add: Add, version: str, arrival: int) -> str:
+    """What the hashes of a sequence's blocks begin with, so that only those find them that may: the same tenant's, of
+    the same version and adapter. A cached block has no log probabilities, so a prompt that is scored finds none."""
+    adapter = f"\0adapter {add.adapter}" if add.adapter else ""
+    own = f"\0{arrival}" if add.sampling.prompt_logprobs else ""
+    return f"{version}\0{add.tenant}{adapter}{own}"

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from axon.admission.line import Line
 from axon.domain.fairness.lane import pool_of
 from axon.domain.job import Job
-from axon.domain.registry.snapshot import find
+from axon.domain.registry.adapter import Adapter
+from axon.domain.registry.snapshot import adapter_of, find
 from axon.errors import NotFound, Unavailable
 from axon.gateway.offers.announced import AnnouncedOffer
 from axon.gateway.offers.offer import Listed, Offer
@@ -35,6 +36,12 @@ class Wanted:
     """Deployments that may answer in its place, in this order: those that the tenant may use."""
     elsewhere: frozenset[str] = frozenset()
     """Versions of other deployments, if the name is an alias: a session on one of them began before a switch."""
+    adapter: Adapter | None = None
+    """The LoRA adapter that it names behind a colon."""
+
+    def pin_name(self, deployment: str) -> str:
+        """The name under which a session with a deployment is pinned: with another adapter it is another session."""
+        return f"{deployment}:{self.adapter.label}" if self.adapter else deployment
 
 
 class Offers:
@@ -52,12 +59,14 @@ class Offers:
         self._view, self._make, self._watch = view, registered, watch
         self._registered: dict[str, RegisteredOffer] = {}
 
-    def find(self, name: str, allows: Callable[[str], bool], *, with_fallbacks: bool = False) -> Wanted:
+    def find(
+        self, name: str, allows: Callable[[str], bool], *, tenant: str = "", with_fallbacks: bool = False
+    ) -> Wanted:
         """What a name means; raises ``NotFound`` if the tenant may use nothing of this name, whether or not it exists.
 
         Raises ``Unavailable`` for a deployment that cannot take requests yet, unless a fallback will do.
         """
-        wanted = self._wanted(name, allows)
+        wanted = self._wanted(name, allows) or self._adapted(name, allows, tenant)
         if wanted is None:
             available = ", ".join(offer.name for offer in self._all() if allows(offer.name))
             raise NotFound(
@@ -90,6 +99,26 @@ class Offers:
             return Wanted(self._of(named.deployment.name), named.version, earlier, fallbacks, elsewhere)
         offer = self._announced.get(name)
         return Wanted(offer) if offer is not None and allows(name) else None
+
+    def _adapted(self, name: str, allows: Callable[[str], bool], tenant: str) -> Wanted | None:
+        """What ``name:adapter`` means: the deployment or alias before the colon, with the adapter behind it. A fallback
+        is another model, so that none stands in for it."""
+        base, colon, label = name.rpartition(":")
+        wanted = self._wanted(base, allows) if colon else None
+        if wanted is None or wanted.version:
+            return None
+        if not wanted.offer.is_known:
+            raise wanted.offer.problem()
+        adapter = adapter_of(self._view.snapshot, wanted.offer.deployment.model, label, tenant=tenant)
+        return replace(wanted, adapter=adapter, fallbacks=()) if adapter is not None else None
+
+    def adapters(self, listed: Listed, tenant: str) -> Sequence[Adapter]:
+        """The adapters of a listed deployment that a tenant may use, by name."""
+        name = listed.served.name
+        registered = self._view.snapshot.deployments.get(name)
+        model = registered.model if registered else name
+        found = self._view.snapshot.adapters.values()
+        return [each for each in found if each.model == model and each.is_for(tenant)]
 
     def listed(self, allows: Callable[[str], bool]) -> Sequence[Listed]:
         """What the tenant may use, in the order of the settings and then by name."""

@@ -283,7 +283,7 @@ def _head(job: Job, kind: str) -> dict[str, Any]:
         "created": int(job.created),
         "model": job.reply.model or job.deployment,
         "service_tier": Tier.of(job.priority).value,
-        "system_fingerprint": job.version,
+        "system_fingerprint": job.pinned,
     }
 
 

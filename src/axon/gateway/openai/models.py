@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
+from axon.domain.registry.adapter import Adapter
 from axon.gateway.offers.offer import Listed
 from axon.gateway.turn.context import find_model, gateway_of, identity_of
 
@@ -14,19 +15,24 @@ router = APIRouter(tags=["models"])
 @router.get("/v1/models", summary="List models")
 async def index(request: Request) -> dict[str, Any]:
     """Lists the models that this server serves and the caller may use."""
-    listed = gateway_of(request).offers.listed(identity_of(request).terms.allows)
-    return {"object": "list", "data": [_body(each) for each in listed]}
+    offers, who = gateway_of(request).offers, identity_of(request)
+    data = []
+    for each in offers.listed(who.terms.allows):
+        data += [_body(each), *(_body(each, adapter) for adapter in offers.adapters(each, who.tenant))]
+    return {"object": "list", "data": data}
 
 
 @router.get("/v1/models/{model:path}", summary="Retrieve a model")
 async def show(request: Request, model: str) -> dict[str, Any]:
     """Returns one model by its name, which may contain slashes."""
-    return _body(find_model(request, model).offer.listed())
+    wanted = find_model(request, model)
+    return _body(wanted.offer.listed(), wanted.adapter)
 
 
-def _body(listed: Listed) -> dict[str, Any]:
+def _body(listed: Listed, adapter: Adapter | None = None) -> dict[str, Any]:
+    """A model; one with a LoRA adapter names the model that it is of as its ``parent``, as vLLM does."""
     served = listed.served
-    return {
+    body = {
         "id": served.name,
         "object": "model",
         "created": int(served.created),
@@ -36,3 +42,7 @@ def _body(listed: Listed) -> dict[str, Any]:
         "state": listed.state,
         "capabilities": list(listed.capabilities),
     }
+    if adapter is None:
+        return body
+    own = {"id": f"{served.name}:{adapter.label}", "created": int(adapter.created), "parent": served.name}
+    return {**body, **own, "adapter": adapter.digest}

@@ -26,6 +26,8 @@ def failure(last: Chunk, reply: Reply) -> AxonError | None:
         # The second code is the one that releases before 0.2 wrote into the log for the same failure.
         case TurnState.FAILED, Failure.PROMPT_LOGPROBS_UNSUPPORTED | Unsupported.code:
             return Unsupported(message, param="logprobs")
+        case TurnState.FAILED, Failure.ADAPTER_UNUSABLE:
+            return Unsupported(message, code=Failure.ADAPTER_UNUSABLE, param="model")
         case TurnState.FAILED, code:
             return EngineError(message, code=code or None)
         case TurnState.EXPIRED, _:

@@ -107,7 +107,7 @@ async def admitted(
                 kind.labels(entry.job.deployment).inc()
             if entry.job.fallback:
                 gateway.metrics.turns.fallbacks.labels(wanted.offer.name, entry.job.fallback).inc()
-            await gateway.sessions.pins.confirm(entry.job.pin, Pin(entry.job.generation, entry.job.version))
+            await gateway.sessions.pins.confirm(entry.job.pin, Pin(entry.job.generation, entry.job.pinned))
         if entry.is_new and ask.idempotency_key and last_event_id(request):
             raise Gone("The stream that this request began is not kept any more.")
         if not entry.is_new:

@@ -69,7 +69,7 @@ def find_model(request: Request, model: str, *, with_fallbacks: bool = False) ->
     who, offers = identity_of(request), gateway_of(request).offers
     if offers.names_version(model, who.terms.allows):
         check_names_version(who.scopes)
-    return offers.find(model, who.terms.allows, with_fallbacks=with_fallbacks)
+    return offers.find(model, who.terms.allows, tenant=who.tenant, with_fallbacks=with_fallbacks)
 
 
 async def find_turn(request: Request, turn_id: str) -> Turn | None:

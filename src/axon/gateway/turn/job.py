@@ -50,6 +50,7 @@ def _destination(target: Target, ask: Ask) -> Destination:
         generation=target.pin.generation,
         moved=target.moved,
         price=target.price,
+        adapter=target.adapter,
         fallback=target.fallback,
         queued=max(1, ask.meters.line.waiting) if target.awaits_worker else 0,
     )

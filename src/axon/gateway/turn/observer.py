@@ -13,6 +13,8 @@ _OWN_FAULTS = frozenset(
         Failure.KV_SHARE_TOO_SMALL,
         Failure.PROMPT_LOGPROBS_UNSUPPORTED,
         Failure.INVALID,
+        Failure.ADAPTER_UNUSABLE,
+        Failure.ADAPTER_UNAVAILABLE,
     }
 )
 """Failures that are the request's own fault, not its version's."""

@@ -7,12 +7,14 @@ from functools import partial
 from starlette.requests import Request
 
 from axon.admission.place import Place
+from axon.domain.adapter import JobAdapter, adapted, mark_of, split_adapted
 from axon.domain.moved import Moved
-from axon.domain.pin import Pin, pin_key
+from axon.domain.pin import Pin, pin_key, with_adapter
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.price import Price
 from axon.domain.registry.snapshot import first_version, named_version
 from axon.domain.served_version import ServedVersion
+from axon.errors import Unsupported
 from axon.gateway.offers.fallbacks import holder_of, known_among, offer_at
 from axon.gateway.offers.offers import Wanted
 from axon.gateway.turn.context import gateway_of, identity_of
@@ -38,6 +40,8 @@ class Target:
     """The session's move to this version, which the answer tells."""
     price: Price | None = None
     """The price that holds for the version now."""
+    adapter: JobAdapter | None = None
+    """The LoRA adapter that the turn runs with."""
     fallback: str = ""
     """Name of the deployment, if it is not the asked one but a fallback of it; the answer tells that too."""
 
@@ -90,14 +94,16 @@ async def target_of(
         session_header=session_name(request),
         prompt_cache_key=prompt_cache_key or "",
     )
-    key = key_of(wanted.offer.name)
-
-    known = known_among(wanted, at)
+    key, adapter = key_of(wanted.pin_name(wanted.offer.name)), wanted.adapter
+    plain = known = known_among(wanted, at)
+    if adapter is not None:
+        known = with_adapter(known, [mark_of(each.digest) for each in adapter.files])
 
     def choose() -> str:
         if wanted.version:
             return named_version(at.deployment, wanted.version)
-        return first_version(at.deployment, key or entry.id, is_fresh=at.is_fresh, gone=known.gone)
+        version = first_version(at.deployment, key or entry.id, is_fresh=at.is_fresh, gone=plain.gone)
+        return adapted(version, mark_of(adapter.digest)) if adapter else version
 
     resolved = await gateway.sessions.pins.resolve(
         key,
@@ -106,13 +112,16 @@ async def target_of(
         known=known,
         session=session,
         asked=wanted.version,
-        earlier=[key_of(name) for name in wanted.earlier],
+        earlier=[key_of(wanted.pin_name(name)) for name in wanted.earlier],
     )
     entry.is_drawn, entry.is_first = not wanted.version, resolved.is_new
-    version = resolved.pin.version
+    version, mark = split_adapted(resolved.pin.version) if adapter else (resolved.pin.version, "")
     offer = holder_of(version, wanted, at)
     entry.answering, entry.check = (offer.name, version), partial(offer.check_open, version)
     check_kind(served := offer.served(version), kind)
+    if adapter is not None and served.embeds is not None:
+        message = f"The model '{served.name}' gives vectors, and takes no LoRA adapters."
+        raise Unsupported(message, code="adapter_not_supported", param="model")
     if offer is not at:
         await entry.switch(Place(offer.name, offer.pool(entry.ask.terms.pool)))
     return Target(
@@ -123,6 +132,7 @@ async def target_of(
         pin=resolved.pin,
         moved=resolved.moved,
         price=offer.price(version, at=entry.now),
+        adapter=adapter.for_job(mark) if adapter else None,
         fallback=offer.name if offer is not wanted.offer else "",
         awaits_worker=entry.ask.meters.awaits_more or offer.awaits_worker(version, entry.ask.pool),
     )

@@ -36,6 +36,10 @@ TURNS = (
     event("take.failed", "warning", "The worker could not take turns from the queue.", "lanes", "error", "retry_s"),
     event("claim.failed", "warning", "The worker could not claim a turn.", "lane", "error", "next"),
     event("job.beyond", "warning", "A turn needs a later release than this worker's.", "why", "next"),
+    event(
+        *("adapter.not_fetched", "warning", "The files of a LoRA adapter that turns name could not be fetched."),
+        *("model", "error", "next"),
+    ),
     event("job.unreadable", "error", "A job in the queue cannot be read by any release.", "lane", "next"),
     event("job.not_handed_over", "warning", "A turn could not be handed to another worker.", "error", "next"),
     event("jobs.scattered", "info", "Turns of a dead engine were handed to other workers.", "jobs", "left"),

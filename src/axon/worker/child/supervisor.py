@@ -18,6 +18,7 @@ from axon.errors import EngineDied, Expired
 from axon.runtime.clock import Clock
 from axon.telemetry.engine_report import EngineReport, WorkerLabels
 from axon.telemetry.metrics import Metrics
+from axon.worker.adapters import AdapterFolders
 from axon.worker.child.answers import Answers
 from axon.worker.child.engine import Engine
 from axon.worker.child.served import Served
@@ -62,9 +63,12 @@ class Supervisor:
         metrics: Metrics,
         who: Callable[[], WorkerLabels] = lambda: WorkerLabels(""),
         worked: Callable[[float], None] = lambda seconds: None,
+        adapters: AdapterFolders | None = None,
     ) -> None:
         """``who`` returns the labels of the engine's metrics, once the engine is up; ``worked`` is told the seconds of
-        each step."""
+        each step; ``adapters`` finds the files of LoRA adapters."""
+        self._adapters = adapters or AdapterFolders(None)
+        self._adapters.on_fetched, self._adapters.on_failed = self.fill, self._fail_adapted
         self._hands, self._trials = hands, hands.trials
         self._make_engine, self._charge, self._worked, self._config = make_engine, charge, worked, config
         self._clock, self._metrics, self._who = clock, metrics, who
@@ -176,6 +180,9 @@ class Supervisor:
     def _add(self, running: Running, choice: Choice) -> None:
         """Adds the choice under a new sequence id: late tokens of an aborted sequence must not be taken for its own."""
         job = running.job
+        folder = self._adapters.folder(job.adapter) if job.adapter else None
+        if job.adapter and folder is None:
+            return  # it enters when the adapter's files are here
         if not self._sequences:
             self._watchdog.got_work(self._clock.monotonic())
         running.enter(choice, sequence_id := str(next(self._sequence_ids)))
@@ -198,8 +205,16 @@ class Supervisor:
                 interrupted=running.is_interrupted,
                 session=job.session or job.id,
                 forget=job.forget,
+                adapter=job.adapter.digest if job.adapter else "",
+                adapter_folder=str(folder) if folder else "",
             )
         )
+
+    def _fail_adapted(self, digest: str, message: str) -> None:
+        """Fails the jobs whose adapter cannot be fetched."""
+        for running in list(self._hands.running.values()):
+            if running.job.adapter is not None and running.job.adapter.digest == digest:
+                self._hands.end(running, TurnState.FAILED, Failure.ADAPTER_UNAVAILABLE, message)
 
     def _abort(self, choices: Iterable[Choice], *, have_ended: bool = False) -> None:
         """Takes the choices out of the engine; it need not be told of those that it has ended itself."""

@@ -8,10 +8,11 @@ from sqlalchemy import Row, Select, distinct, exists, func, select
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import known_ids_only
+from axon.domain.adapter import adapted
 from axon.domain.pin import LastPin, Pin
 
 _COLUMNS = schema.turns.c
-_SAID = (_COLUMNS.generation, _COLUMNS.version, _COLUMNS.opened_at)
+_SAID = (_COLUMNS.generation, _COLUMNS.version, _COLUMNS.adapter, _COLUMNS.opened_at)
 
 
 class SqlPinnedSessions:
@@ -28,7 +29,8 @@ class SqlPinnedSessions:
         if len(rows) < len(queries):
             return None
         first, newest = rows
-        return LastPin(pin=Pin(first.generation, first.version), newest=newest.version, used_at=newest.opened_at)
+        pin = Pin(first.generation, adapted(first.version, first.adapter))
+        return LastPin(pin=pin, newest=adapted(newest.version, newest.adapter), used_at=newest.opened_at)
 
     async def count(self, version: str, *, since: float) -> int:
         rows = await self._rows(self.counting(version, since))

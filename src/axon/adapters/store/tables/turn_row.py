@@ -9,6 +9,7 @@ from sqlalchemy import Row
 
 from axon.adapters.store.driver_errors import VALUE_ERRORS
 from axon.domain import conversation, wire
+from axon.domain.adapter import JobAdapter, mark_of
 from axon.domain.billing.cost import Amount, Cost
 from axon.domain.billing.ledger import Ledger
 from axon.domain.billing.usage import Usage
@@ -62,6 +63,7 @@ def _row(turn: Turn) -> dict[str, Any]:
         "bytes": len(body),
         "pin": turn.job.pin,
         "generation": turn.job.generation,
+        "adapter": mark_of(turn.job.adapter.digest) if turn.job.adapter else "",
         "price": turn.job.price,
         "cost_nanos": cost.amount.total_nanos if cost else 0,
         "currency": cost.amount.currency if cost else "",
@@ -138,6 +140,7 @@ def _remains(row: Row[Any]) -> Turn:
         pin=row.pin,
         generation=row.generation,
         price=row.price,
+        adapter=JobAdapter(name="", digest=row.adapter, source="") if row.adapter else None,
     )
     usage = Usage(prompt_tokens=row.prompt_tokens, cached_tokens=row.cached_tokens, output_tokens=row.output_tokens)
     cost = Cost(price=row.price, amount=Amount.of(row.cost_nanos, row.currency)) if row.currency else None
