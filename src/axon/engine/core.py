@@ -324,4 +324,6 @@ class EngineCore:
             accepted=self._scheduler.num_accepted,
             step_s=step_s,
             shelf=shelf.counters() if shelf is not None else None,
+            adapters_loaded=self._adapters.num_loaded if self._adapters else 0,
+            adapters_dropped=self._adapters.num_dropped if self._adapters else 0,
         )

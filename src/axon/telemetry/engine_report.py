@@ -57,6 +57,10 @@ class EngineCounters(Protocol):
     def gpus(self) -> Sequence[Gpu]: ...
     @property
     def shelf(self) -> ShelfCounters | None: ...
+    @property
+    def adapters_loaded(self) -> int: ...
+    @property
+    def adapters_dropped(self) -> int: ...
 
 
 class WorkerLabels(NamedTuple):
@@ -87,6 +91,8 @@ class _Fresh:
     step_s: float = 0.0
     gpus: Sequence[Gpu] = ()
     shelf: ShelfCounters | None = None
+    adapters_loaded: int = 0
+    adapters_dropped: int = 0
 
 
 class EngineReport:
@@ -118,6 +124,8 @@ class EngineReport:
             "drafted": engine.drafts.labels("drafted", *who),
             "accepted": engine.drafts.labels("accepted", *who),
             "sent_bytes": engine.rank_bytes.labels(*who),
+            "adapters_loaded": engine.adapters.labels("load", *who),
+            "adapters_dropped": engine.adapters.labels("drop", *who),
         }
         self._shelf: ShelfReport | None = None
         """Made with the first step of an engine that has a shelf: others show nothing of one."""
