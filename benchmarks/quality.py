@@ -57,7 +57,7 @@ class Dense:
                 }
                 for index in range(architecture.num_layers)
             ]
-        cos, sin = rope_table(architecture, WINDOW_TOKENS)
+        cos, sin = rope_table(architecture.rope, architecture.head_dim, WINDOW_TOKENS)
         self._cos, self._sin = (keep(torch.from_numpy(table))[:, None] for table in (cos, sin))
 
     @torch.inference_mode()

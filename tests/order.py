@@ -43,6 +43,7 @@ LONGEST = (
     "contracts/test_rabbitmq_queue.py",
     "fleet/test_handover.py",
     "engine/load/test_relatives.py",
+    "engine/load/test_newer.py",
     "engine/ranks/test_life.py",
     "fleet/test_processes.py",
     "conformance/test_fuzz.py",

@@ -343,4 +343,6 @@ class EngineCore:
             model_accepted=accepted[Source.MODEL],
             step_s=step_s,
             shelf=shelf.counters() if shelf is not None else None,
+            adapters_loaded=self._adapters.num_loaded if self._adapters else 0,
+            adapters_dropped=self._adapters.num_dropped if self._adapters else 0,
         )

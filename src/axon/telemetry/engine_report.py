@@ -61,6 +61,10 @@ class EngineCounters(Protocol):
     def gpus(self) -> Sequence[Gpu]: ...
     @property
     def shelf(self) -> ShelfCounters | None: ...
+    @property
+    def adapters_loaded(self) -> int: ...
+    @property
+    def adapters_dropped(self) -> int: ...
 
 
 class WorkerLabels(NamedTuple):
@@ -93,6 +97,8 @@ class _Fresh:
     step_s: float = 0.0
     gpus: Sequence[Gpu] = ()
     shelf: ShelfCounters | None = None
+    adapters_loaded: int = 0
+    adapters_dropped: int = 0
 
 
 class EngineReport:
@@ -126,6 +132,8 @@ class EngineReport:
             "model_drafted": engine.drafts.labels("drafted", "model", *who),
             "model_accepted": engine.drafts.labels("accepted", "model", *who),
             "sent_bytes": engine.rank_bytes.labels(*who),
+            "adapters_loaded": engine.adapters.labels("load", *who),
+            "adapters_dropped": engine.adapters.labels("drop", *who),
         }
         self._shelf: ShelfReport | None = None
         """Made with the first step of an engine that has a shelf: others show nothing of one."""

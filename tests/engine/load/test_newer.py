@@ -98,7 +98,7 @@ def test_a_gemma_as_it_was_published_has_the_same_windows_and_ropes(tmp_path: Pa
     """The first files have a pattern and two bases in place of lists and ``rope_parameters``."""
     folder = make_checkpoint(tmp_path, "gemma3")
     config = json.loads((folder / "config.json").read_text())
-    old = {"sliding_window_pattern": 2, "rope_theta": 1e6, "rope_local_base_freq": 1e4}
+    old: dict[str, Any] = {"sliding_window_pattern": 2, "rope_theta": 1e6, "rope_local_base_freq": 1e4}
     old["rope_scaling"] = {"rope_type": "linear", "factor": 4.0}
     left = {key: value for key, value in config.items() if key not in ("layer_types", "rope_parameters")}
     del left["tie_word_embeddings"]

@@ -75,7 +75,7 @@ class Architecture:
     @property
     def query_scale(self) -> float:
         """Attention scores are multiplied by this."""
-        return (self.query_scalar or self.head_dim) ** -0.5
+        return math.pow(self.query_scalar or self.head_dim, -0.5)
 
     @property
     def embedding_scale(self) -> float:
@@ -257,8 +257,9 @@ def _read_rope(config: Mapping[str, Any], family: Family, default_theta: float) 
 
 def _scaling(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the config says of the rope of layers that see all."""
-    scaling: Mapping[str, Any] = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    return scaling.get("full_attention", scaling)
+    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    found: Mapping[str, Any] = scaling.get("full_attention", scaling)
+    return found
 
 
 def _read_length(config: Mapping[str, Any]) -> int:

@@ -172,14 +172,14 @@ def family_of(model_type: object) -> Family:
 
 def unknown_sentence(model_type: object) -> str:
     """One sentence for a family that is not in the table: what is missing, and the nearest architecture that works."""
-    known = _KNOWN_MISSING.get(str(model_type)) or _Missing("its layers", _nearest(str(model_type)))
+    known = _KNOWN_MISSING.get(str(model_type)) or _Missing("its layers", nearest_family(str(model_type)))
     return (
         f"models of type {model_type!r} are not supported yet: the engine lacks {known.lacks}; the nearest "
         f"architecture that works is {known.nearest}, and these do: {', '.join(FAMILIES)}"
     )
 
 
-def _nearest(model_type: str) -> str:
+def nearest_family(model_type: str) -> str:
     """The family whose name begins alike and has the least of its own; ``llama`` where none has three letters alike."""
 
     def num_alike(name: str) -> int:

@@ -199,6 +199,10 @@ class Counters:
     """The GPUs of this host's ranks; empty if they cannot be read."""
     shelf: ShelfCounters | None = None
     """None without a shelf."""
+    adapters_loaded: int = 0
+    """LoRA adapters taken into memory since the start."""
+    adapters_dropped: int = 0
+    """LoRA adapters that gave way to others since the start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

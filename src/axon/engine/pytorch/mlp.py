@@ -74,7 +74,7 @@ class ExpertsMlp:
     def __call__(self, rows: torch.Tensor, tiling: Tiling, _product: Product | None = None) -> torch.Tensor:
         weights, chosen = self._route(rows, tiling)
         total = torch.zeros_like(rows)
-        for index in chosen.unique().tolist():
+        for index in sorted(set(chosen.flatten().tolist())):
             found, places = torch.where(chosen == index)
             part = tiling.of(len(found))
             padded = functional.pad(found, (0, sum(part) - len(found)))

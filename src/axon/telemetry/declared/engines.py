@@ -12,6 +12,7 @@ class EngineMetrics:
         self._declare_steps(make)
         self._declare_blocks(make)
         self._declare_shelf(make)
+        self._declare_adapters(make)
         self._declare_life(make)
         self._declare_gpus(make)
 
@@ -77,6 +78,16 @@ class EngineMetrics:
             "Prompt tokens that the prefix cache had.",
             *WORKER,
             unit="tokens",
+        )
+
+    def _declare_adapters(self, make: Declarations) -> None:
+        self.adapters = make.counter(
+            "axon_adapters_moved_total",
+            "LoRA adapters, by way: load (into the engine's memory) or drop (for want of room). Many drops mean that "
+            "engine.adapter_slots or engine.adapter_memory_bytes is too small.",
+            *("way", *WORKER),
+            unit="adapters",
+            role="detail",
         )
 
     def _declare_shelf(self, make: Declarations) -> None:

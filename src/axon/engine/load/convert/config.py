@@ -3,6 +3,7 @@
 from typing import Any
 
 from axon.engine.load.convert.source import Source
+from axon.engine.load.family import nearest_family
 from axon.errors import Misconfigured
 
 ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
@@ -11,14 +12,26 @@ ROPE_FACTORS = "rope_freqs.weight"
 _ENDS = frozenset(("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>", "</s>"))
 """Control tokens that always end an answer: a file names one end token, and many models have several."""
 _CONTROL = 3
+_AS_FOLDERS = {"gemma3": "gemma3_text", "phi3": "phi3", "qwen3moe": "qwen3_moe"}
+"""Architectures that are not read from GGUF files, and the type of the folders of safetensors that are."""
 
 
 def refuse_unsupported(source: Source, name: str) -> None:
     """Raises Misconfigured for a model that would run with wrong results."""
+    if source.architecture in _AS_FOLDERS:
+        raise Misconfigured(
+            f"{name} is a {source.architecture!r} model, which is not read from GGUF files yet: give it as a folder of "
+            f"safetensors ({_AS_FOLDERS[source.architecture]})"
+        )
     if source.architecture not in ARCHITECTURES:
-        raise Misconfigured(f"{name} is a {source.architecture!r} model; {', '.join(ARCHITECTURES)} are supported")
+        raise Misconfigured(
+            f"{name} is a {source.architecture!r} model; {', '.join(ARCHITECTURES)} are supported, and "
+            f"{nearest_family(source.architecture)} is the nearest architecture that works"
+        )
     if source.shape("expert_count", 0):
-        raise Misconfigured(f"{name} is a mixture of experts, which is not supported yet")
+        raise Misconfigured(
+            f"{name} is a mixture of experts, which is not read from GGUF files yet: give it as a folder of safetensors"
+        )
     head_dim = _head_dim(source)
     if source.shape("attention.value_length", head_dim) != head_dim:
         raise Misconfigured(f"{name} has keys and values of different sizes, which is not supported yet")
