@@ -53,8 +53,8 @@ run-tests:
 	@$(BIN)/python -m axon.engine.native.build >/dev/null || echo "Tests of the native kernels are skipped or fail."
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(TEST) $(PYTEST_ARGS)
 
-test-long: $(STAMP) install-services install-edge ## Run the corpora and soaks whole, of which make test runs a tenth (hours)
-	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m 'long or anywhere' --timeout 7200
+test-long: $(STAMP) install-services install-edge ## Run the corpora and soaks whole, of which make test runs a tenth, and properties with all examples (hours)
+	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m 'long or anywhere or property' --timeout 7200
 
 planted: $(STAMP) ## Break rules on purpose, one after the other: a quick test must notice each
 	$(BIN)/python scripts/planted.py

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from axon.runtime.clock import FakeClock
 from tests import long, stolen
@@ -15,7 +15,13 @@ from tests.order import chosen_seed, ordered
 from tests.services import tls, warm
 
 # A test that is slow because the machine is busy is right all the same.
-settings.register_profile("axon", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile(
+    "axon",
+    deadline=None,
+    max_examples=long.examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
 settings.load_profile("axon")
 
 tls.share_context()
@@ -61,6 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "place" in _params(item) and not item.get_closest_marker("everywhere"):
             item.add_marker("anywhere")
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("property")
     if not long.whole():
         _leave_out(config, items, seed)
     items[:] = ordered([(_file(item), item) for item in items], seed)
