@@ -96,8 +96,16 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], seed: int | None
 def _case(item: pytest.Item) -> long.Case:
     test, mark = item.nodeid.partition("[")[0], item.get_closest_marker("long")
     corpus = "" if mark is None else str(mark.args[0] if mark.args else test)
-    anywhere = repr((test, {**_params(item), "place": ""})) if item.get_closest_marker("anywhere") else ""
-    return long.Case(file=_file(item), corpus=corpus, anywhere=anywhere)
+    return long.Case(file=_file(item), corpus=corpus, anywhere=_anywhere(item, test))
+
+
+def _anywhere(item: pytest.Item, test: str) -> str:
+    """What the test is but for the parameter that names its place, unless it is to run at all places."""
+    mark = item.get_closest_marker("anywhere")
+    if mark is None:
+        return ""
+    (place,) = mark.args or ("place",)
+    return repr((test, {**_params(item), place: ""}))
 
 
 def _file(item: pytest.Item) -> str:
