@@ -10,7 +10,7 @@ import structlog
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from axon.runtime.clock import FakeClock
-from tests import long, stolen
+from tests import durations, long, stolen
 from tests.order import chosen_seed, ordered
 from tests.services import tls, warm
 
@@ -43,8 +43,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     terminalreporter.write_line(_order(config))
     reports = [each for found in terminalreporter.stats.values() for each in found]
-    for line in stolen.told([each for each in reports if isinstance(each, pytest.TestReport)]):
+    of_tests = [each for each in reports if isinstance(each, pytest.TestReport)]
+    for line in stolen.told(of_tests):
         terminalreporter.write_line(line)
+    if durations.is_saved():
+        durations.save((each.nodeid, each.duration) for each in of_tests)
 
 
 @pytest.hookimpl(tryfirst=True)
