@@ -1,8 +1,8 @@
 """How long each test file takes in a whole run, as the last one that was saved found. Knows no order.
 
 ``make test TEST_DURATIONS=save`` writes ``durations.toml`` again: the files that it ran, and of those that it did not
-run the old values. Files of less than ``LEAST_S`` have no line, and so no fixed place: a core that waits for one of them
-at the end waits for as long at most.
+run the old values. Files of less than ``LEAST_S`` have no line, and so no fixed place: a core that waits for one at the
+end waits for as long at most.
 """
 
 import os
