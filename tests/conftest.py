@@ -7,15 +7,21 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from axon.runtime.clock import FakeClock
-from tests import long, stolen
+from tests import durations, long, stolen
 from tests.order import chosen_seed, ordered
 from tests.services import tls, warm
 
 # A test that is slow because the machine is busy is right all the same.
-settings.register_profile("axon", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile(
+    "axon",
+    deadline=None,
+    max_examples=long.examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
 settings.load_profile("axon")
 
 tls.share_context()
@@ -37,8 +43,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     terminalreporter.write_line(_order(config))
     reports = [each for found in terminalreporter.stats.values() for each in found]
-    for line in stolen.told([each for each in reports if isinstance(each, pytest.TestReport)]):
+    of_tests = [each for each in reports if isinstance(each, pytest.TestReport)]
+    for line in stolen.told(of_tests):
         terminalreporter.write_line(line)
+    if durations.is_saved():
+        durations.save((each.nodeid, each.duration) for each in of_tests)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,6 +70,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "place" in _params(item) and not item.get_closest_marker("everywhere"):
             item.add_marker("anywhere")
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("property")
     if not long.whole():
         _leave_out(config, items, seed)
     items[:] = ordered([(_file(item), item) for item in items], seed)
@@ -88,8 +99,16 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], seed: int | None
 def _case(item: pytest.Item) -> long.Case:
     test, mark = item.nodeid.partition("[")[0], item.get_closest_marker("long")
     corpus = "" if mark is None else str(mark.args[0] if mark.args else test)
-    anywhere = repr((test, {**_params(item), "place": ""})) if item.get_closest_marker("anywhere") else ""
-    return long.Case(file=_file(item), corpus=corpus, anywhere=anywhere)
+    return long.Case(file=_file(item), corpus=corpus, anywhere=_anywhere(item, test))
+
+
+def _anywhere(item: pytest.Item, test: str) -> str:
+    """What the test is but for the parameter that names its place, unless it is to run at all places."""
+    mark = item.get_closest_marker("anywhere")
+    if mark is None:
+        return ""
+    (place,) = mark.args or ("place",)
+    return repr((test, {**_params(item), place: ""}))
 
 
 def _file(item: pytest.Item) -> str:

@@ -2,8 +2,10 @@
 
 A corpus is a test with many cases and the mark ``long``, or all tests whose mark names the same corpus, as in
 ``long("ranks")``: of those, every tenth is run, and which ones the run's seed decides, so that ten orders see all of
-them. A soak asks for its ``share``. A journey asserts the same at every place that servers keep things in: a short run
-has it at one of them, which its seed and file decide, unless its mark is ``everywhere``.
+them. A soak asks for its ``share``. A property is tried with a third of its ``examples``, which are others with each
+run; one that must notice a planted breakage writes its number out, and is tried with all. A journey asserts the same at
+every place that servers keep things in: a short run has it at one of them, which its seed and file decide, unless its
+mark is ``everywhere``.
 """
 
 import os
@@ -14,6 +16,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 PART = 10
+EXAMPLES_PART = 3
 
 
 def whole() -> bool:
@@ -24,6 +27,11 @@ def whole() -> bool:
 def share(amount: float) -> float:
     """What a run does of an amount that is for the long one: seconds, requests, examples."""
     return amount if whole() else amount / PART
+
+
+def examples(amount: int) -> int:
+    """How many of the examples that a property has in the long run a run tries."""
+    return amount if whole() else -(-amount // EXAMPLES_PART)
 
 
 def some(cases: Sequence[T]) -> list[T]:

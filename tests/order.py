@@ -1,8 +1,9 @@
-"""The order that tests run in: the longest files first, the rest shuffled by a seed that the run prints.
+"""The order that tests run in: the longest files first, by ``durations``, the rest shuffled by a seed that is printed.
 
 ``TEST_SEED=7`` repeats a run's order, ``TEST_SEED=commit`` (that of ``make test``) is another with each commit and the
 same whoever tests it, ``TEST_SEED=random`` is another each time, and without it tests stand as they are written. A
-file's tests stay together: they share servers.
+file's tests stay together: they share servers. A long file that was begun last would keep one core busy while the other
+has nothing to do.
 """
 
 import random
@@ -12,56 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-T = TypeVar("T")
+from tests import durations
 
-LONGEST = (
-    "faults/test_faults.py",
-    "fleet/test_roles.py",
-    "engine/test_default_model.py",
-    "conformance/test_programs.py",
-    "fleet/test_pinned.py",
-    "security/test_floods.py",
-    "sim/test_scaled.py",
-    "fleet/test_scaling_scene.py",
-    "journeys/test_failover.py",
-    "fleet/test_batches.py",
-    "engine/sample/test_sampler.py",
-    "sim/test_simulation.py",
-    "fleet/test_rollout_scene.py",
-    "fleet/test_aborts.py",
-    "fleet/test_suites.py",
-    "journeys/test_many_models.py",
-    "journeys/test_processes.py",
-    "benchmarks/test_smoke.py",
-    "security/test_canaries.py",
-    "fleet/test_command.py",
-    "engine/encoder/test_golden_set.py",
-    "engine/ranks/test_same_tokens.py",
-    "security/test_grpc.py",
-    "weights/test_processes.py",
-    "fleet/test_rolling.py",
-    "contracts/test_rabbitmq_queue.py",
-    "fleet/test_handover.py",
-    "engine/load/test_relatives.py",
-    "engine/load/test_newer.py",
-    "engine/ranks/test_life.py",
-    "fleet/test_processes.py",
-    "conformance/test_fuzz.py",
-    "journeys/test_real_model.py",
-    "fleet/test_cold.py",
-    "journeys/test_socket.py",
-    "domain/registry/test_comparison.py",
-    "journeys/test_grpc.py",
-    "engine/test_memory.py",
-    "conformance/test_required_calls.py",
-    "journeys/test_vector_models.py",
-    "faults/test_model.py",
-    "journeys/test_cancel.py",
-    "conformance/test_embeddings.py",
-    "engine/ranks/test_serving.py",
-    "engine/native/test_bitwise.py",
-)
-"""Below ``tests``. One that was begun last would keep one core busy while the other has nothing to do."""
+T = TypeVar("T")
 
 
 def chosen_seed(environ: Mapping[str, str]) -> int | None:
@@ -96,5 +50,5 @@ def ordered(tests: Sequence[tuple[str, T]], seed: int | None) -> list[T]:
 
 
 def _longest_first(files: Iterable[str]) -> list[str]:
-    rank = {name: number for number, name in enumerate(LONGEST)}
-    return sorted(files, key=lambda file: rank.get(file.removeprefix("tests/"), len(LONGEST)))
+    seconds = durations.known()
+    return sorted(files, key=lambda file: -seconds.get(file.removeprefix("tests/"), 0.0))

@@ -35,6 +35,13 @@ def test_a_soak_lasts_a_tenth_of_its_time(monkeypatch: pytest.MonkeyPatch, asked
     assert long.share(600.0) == seconds
 
 
+@pytest.mark.parametrize(("asked", "number"), [("1", 100), ("", 34)])
+def test_a_property_has_a_third_of_its_examples(monkeypatch: pytest.MonkeyPatch, asked: str, number: int) -> None:
+    monkeypatch.setenv("TEST_LONG", asked)
+    assert long.examples(100) == number
+    assert long.examples(1) == 1
+
+
 @pytest.mark.parametrize(("seed", "first"), [("", 0), ("4", 4), ("23", 3)])
 def test_a_test_that_goes_through_its_cases_by_itself_has_a_tenth_of_them(
     monkeypatch: pytest.MonkeyPatch, seed: str, first: int

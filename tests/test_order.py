@@ -1,11 +1,9 @@
 """Tests run in the order they are asked to."""
 
 import random
-from pathlib import Path
 
-import pytest
-
-from tests.order import LONGEST, chosen_seed, ordered
+from tests import durations
+from tests.order import chosen_seed, ordered
 
 WRITTEN = [(file, f"{file}::{number}") for file in ("a.py", "b.py", "c.py", "d.py") for number in range(6)]
 ALL = [test for _, test in WRITTEN]
@@ -32,14 +30,16 @@ def test_a_files_tests_stay_together_and_run_alone_as_they_ran_among_others() ->
 
 
 def test_the_longest_files_come_first_and_are_shuffled_within() -> None:
-    tests = [*WRITTEN, *((f"tests/{LONGEST[0]}", str(number)) for number in range(9))]
+    longest = next(iter(durations.known()))
+    tests = [*WRITTEN, *((f"tests/{longest}", str(number)) for number in range(9))]
     assert sorted(ordered(tests, 7)[:9]) == [str(number) for number in range(9)]
     assert ordered(tests, 7)[:9] != [str(number) for number in range(9)]
 
 
-@pytest.mark.parametrize("name", LONGEST)
-def test_every_file_that_is_called_long_is_there(name: str) -> None:
-    assert (Path(__file__).resolve().parent / name).is_file()
+def test_of_two_long_files_the_longer_one_comes_first() -> None:
+    seconds = {f"tests/{name}": taken for name, taken in durations.known().items()}
+    taken = [seconds[name] for name in ordered([(name, name) for name in sorted(seconds)], 7)]
+    assert taken == sorted(taken, reverse=True)
 
 
 def test_a_random_seed_is_another_each_time() -> None:

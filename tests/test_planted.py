@@ -1,6 +1,7 @@
 """The breakages that are planted are still there to be planted, and one that nobody notices is told."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,18 @@ def test_every_breakage_can_be_planted_and_has_its_test(planted: Any) -> None:
     for each in planted.BREAKAGES:
         assert planted.holding(ROOT, each.where, each.old).exists()
         assert planted.command_of(ROOT, each)
+
+
+def test_a_property_that_must_notice_is_tried_with_all_its_examples(planted: Any) -> None:
+    """A short run tries others with a third of theirs (``tests.long.examples``)."""
+    found = 0
+    for each in [each for each in planted.BREAKAGES if each.test]:
+        text = planted.holding(ROOT, "tests", f"def {each.test}(").read_text()
+        above = text.partition(f"def {each.test}(")[0].rpartition("\n\n")[2]
+        if "@given(" in above:
+            found += 1
+            assert re.search(r"@settings\(.*max_examples=[0-9]+", above), each.test
+    assert found
 
 
 @pytest.mark.parametrize(("test", "told"), [("test_it_looks", ""), ("test_it_does_not", "went unnoticed")])

@@ -25,6 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.long("vector programs")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("program", sorted(path.name for path in PROGRAMS.glob("*_vectors.py")))
 def test_it_runs_as_it_does_against_openai(server: Server, tmp_path: Path, program: str) -> None:

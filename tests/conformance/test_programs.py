@@ -17,6 +17,7 @@ AGENTS = [*(pytest.param(each, marks=pytest.mark.long("agents")) for each in TOO
 CHATS = sorted(path.name for path in PROGRAMS.glob("*_chat.py"))
 
 
+@pytest.mark.long("chats")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("program", "client"), cases(CHATS))
 def test_it_runs_as_it_does_against_its_own_server(echo: Server, tmp_path: Path, program: str, client: str) -> None:

@@ -12,6 +12,7 @@ CALLS = sorted(path.name for path in PROGRAMS.glob("*_calls.py"))
 
 
 @pytest.mark.model
+@pytest.mark.long("required calls")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("program", "client"), cases(CALLS))
 def test_the_default_model_makes_the_calls_that_are_required(

@@ -4,7 +4,6 @@ import io
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from axon.console.fetching import FetchProgress
 from axon.weights.progress import Progress
+from tests.services import warm
 from tests.weights.models import make_model
 from tests.weights.object_server import COMMIT, Files, hub_server, s3_server
 
@@ -25,12 +25,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def axon(tmp_path: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("AXON_", "AWS_", "HF_"))}
-    return subprocess.run(
-        [sys.executable, "-m", "axon", "models", "add", *arguments, "--data-dir", str(tmp_path / "data")],
-        env=plain | {"HF_HOME": str(tmp_path / "hf")} | environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
+    command = ["models", "add", *arguments, "--data-dir", str(tmp_path / "data")]
+    return warm.run(
+        command, environ=plain | {"HF_HOME": str(tmp_path / "hf")} | environ, folder=tmp_path, timeout_s=120
     )
 
 

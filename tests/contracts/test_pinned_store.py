@@ -14,6 +14,7 @@ from axon.domain.pin import LastPin, Pin, last_pin
 from axon.domain.turn import Turn, opened
 from axon.ports.store import Store
 from tests.contracts.builders import make_ended, make_job
+from tests.long import examples
 
 _numbers = itertools.count()
 
@@ -121,7 +122,7 @@ async def test_the_queries_of_pins_walk_an_index(tmp_path: Path) -> None:
     assert "turns_by_version (version=? AND opened_at>?)" in plans[2]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     said=st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([1.0, 2.0, 3.0]), st.sampled_from("xyz")),

@@ -143,9 +143,13 @@ CHOSEN: Mapping[str, frozenset[str]] = {
     "test_token_log.py": frozenset(
         {
             "TestAppending::test_an_append_wakes_the_streams_listeners",
-            "TestForgetting::test_a_running_stream_is_not_forgotten",
             "TestOpening::test_an_unknown_job_is_missing_to_everybody",
             "TestViews::test_several_jobs_are_looked_at_together_and_without_their_chunks",
+        }
+    ),
+    "test_token_log_loss.py": frozenset(
+        {
+            "TestForgetting::test_a_running_stream_is_not_forgotten",
         }
     ),
     "test_wakeups.py": frozenset(

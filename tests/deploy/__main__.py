@@ -5,8 +5,8 @@ python -m tests.deploy chart edge           those whose names have one of these 
 
 A check is a test file here, or one of those for the edge and for rules and routes of alerts, ``test_NAME.py``, whose
 first sentence is its description. ``make test`` runs the same tests, but for the slow ones of Terraform and checkov,
-which run here and in ``make test-long``. Tests with the mark ``long`` are left to ``make test-long``, and the whole
-rehearsal to ``make rehearsal``.
+which run here and in ``make test-long``, and has Helm lint one set of values and refuse one. Tests with the mark
+``long`` are left to ``make test-long``, and the whole rehearsal to ``make rehearsal``.
 """
 
 import ast

@@ -1,6 +1,7 @@
 """The Helm chart: linted, rendered with every set of values, and valid on three versions of Kubernetes."""
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,22 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from tests import long
 from tests.deploy import tools
 from tests.deploy.chart import (
     CHART,
     RELEASE,
     SETS,
+    contents,
     linted,
     merged,
     over,
     rendered,
+    told_once,
     value_sets,
     workloads,
 )
+from tests.deploy.checking import each_of, is_check_deploy
 
 VERSIONS = ("1.32", "1.33", "1.34")
 CRDS: dict[str, Any] = yaml.safe_load((Path(__file__).with_name("crds.yaml")).read_text())
@@ -82,20 +87,25 @@ def valid(text: str, version: str) -> None:
 
 
 @cache
-def lint() -> tuple[dict[str, str], str]:
-    return linted({name: value_sets()[name] for name in SETS})
+def lint(*names: str) -> tuple[dict[str, str], str]:
+    return linted({name: value_sets()[name] for name in names})
 
 
 @cache
-def refusals() -> tuple[dict[str, str], str]:
+def refusals(*names: str) -> tuple[dict[str, str], str]:
     minimal = value_sets()["minimal"]
     checked = ("gateway.yaml", "control.yaml", "workers.yaml", "ingress.yaml", "backup.yaml")
-    return linted({name: over(minimal, changes) for name, (changes, _) in REFUSED.items()}, checked)
+    return linted({name: over(minimal, REFUSED[name][0]) for name in names}, checked)
 
 
-@each_set
+def together(one: str, every: Iterable[str]) -> Iterable[str]:
+    """What Helm is asked about at once: everything where all of it is checked, since each start of it costs."""
+    return every if is_check_deploy() or long.whole() else (one,)
+
+
+@each_of("values", SETS, corpus="linted")
 def test_helm_lints_the_chart_with_these_values(values: str) -> None:
-    said, aside = lint()
+    said, aside = lint(*together(values, SETS))
     assert "[ERROR]" not in said[values]
     assert "[WARNING]" not in said[values]
     assert "Fail:" not in aside
@@ -139,10 +149,10 @@ def test_objects_have_names_of_the_release_and_each_once(values: str) -> None:
     assert [name for _, name in names if len(name) > 63] == []
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each_of("name", REFUSED, corpus="refused")
 def test_values_that_would_harm_are_refused_with_a_reason(name: str) -> None:
     _, says = REFUSED[name]
-    _, aside = refusals()
+    _, aside = refusals(*together(name, REFUSED))
     assert f"Fail: {says}" in aside
 
 
@@ -155,7 +165,14 @@ def test_the_schema_refuses_what_no_template_reads(changes: Any) -> None:
 
 
 def test_what_a_template_refuses_is_not_installed() -> None:
-    minimal = str(CHART / "ci" / "minimal.yaml")
-    done = tools.run("helm", "template", RELEASE, str(CHART), "-f", minimal, "--set", "batchFiles.podLocal=false")
-    assert done.returncode != 0
-    assert "say where the files of batches are" in done.stderr
+    def install() -> str:
+        minimal = str(CHART / "ci" / "minimal.yaml")
+        done = tools.run("helm", "template", RELEASE, str(CHART), "-f", minimal, "--set", "batchFiles.podLocal=false")
+        return f"{done.returncode}\n{done.stderr}"
+
+    tools.require("helm")
+    code, _, said = told_once("helm", ("not installed", contents(CHART), tools.LOCK.read_text()), install).partition(
+        "\n"
+    )
+    assert code != "0"
+    assert "say where the files of batches are" in said

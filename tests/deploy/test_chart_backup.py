@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.deploy.chart import AWS, KEPT_AND_COPIED, Workload, rendered, workloads
 from tests.services import s3
+from tests.services.on_path import axon_on_path
 
 
 def backup_of(values: str) -> Workload:
@@ -20,11 +20,12 @@ def backup_of(values: str) -> Workload:
 def run(script: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Runs it on a store of its own, with a folder in place of the pod's volume."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("AXON_", "AWS_"))}
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    own = {"PATH": path, "AXON_DATA_DIR": str(folder / "data"), "AXON_PEPPER": "of-a-test", "TMPDIR": str(folder)}
+    own = {"AXON_DATA_DIR": str(folder / "data"), "AXON_PEPPER": "of-a-test", "TMPDIR": str(folder)}
     here = script.replace("/backups", str(folder / "backups"))
     command = ["sh", "-euc", here]
-    return subprocess.run(command, env={**clean, **own, **more}, capture_output=True, text=True, check=False)
+    with axon_on_path() as path:
+        environ = {**clean, **own, "PATH": path, **more}
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture

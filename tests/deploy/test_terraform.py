@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from tests import long
+from tests.deploy.chart import told_once
+from tests.deploy.checking import is_check_deploy
 from tests.deploy.terraform import programs, schema, scripts
 from tests.deploy.terraform.workspace import ROOT, Workspace, opened
 
@@ -24,17 +26,7 @@ CHART = ROOT.parents[1] / "helm" / "axon" / "values.yaml"
 FILES = ("versions.tf", "variables.tf", "outputs.tf", "README.md")
 
 
-def _whole() -> bool:
-    """Whether this is ``make check-deploy`` or ``make test-long``, which have the time for all of it."""
-    main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return (
-        os.environ.get("CHECK_DEPLOY") == "1"
-        or long.whole()
-        or (main is not None and main.name == "tests.deploy.__main__")
-    )
-
-
-slow = pytest.mark.skipif(not _whole(), reason="make check-deploy runs it")
+slow = pytest.mark.skipif(not (is_check_deploy() or long.whole()), reason="make check-deploy runs it")
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +36,13 @@ def terraform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 
 def test_all_files_are_formatted(terraform: Workspace) -> None:
-    done = terraform.run(ROOT, "fmt", "-check", "-diff", "-recursive", "-no-color")
-    assert done.returncode == 0, done.stdout
+    def fmt() -> str:
+        done = terraform.run(ROOT, "fmt", "-check", "-diff", "-recursive", "-no-color")
+        return f"{done.returncode}\n{done.stdout}"
+
+    files = [(str(path.relative_to(ROOT)), path.read_text()) for path in sorted(ROOT.rglob("*.tf*")) if path.is_file()]
+    code, _, said = told_once("terraform", ("fmt", files), fmt).partition("\n")
+    assert code == "0", said
 
 
 @pytest.fixture(scope="module")

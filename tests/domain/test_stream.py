@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axon.domain.log.chunk import Chunk, End, Token
@@ -52,6 +52,7 @@ def test_a_reader_who_comes_back_gets_the_rest(stream: Chunk, places: list[int],
 
 
 @given(streams(), st.integers(0, 12), st.integers(2, 5))
+@settings(max_examples=100)
 def test_a_chunk_that_does_not_follow_asks_for_the_log_and_moves_nothing(stream: Chunk, seq: int, skip: int) -> None:
     cursor = Cursor(seq=seq)
     assert cursor.take(replace(stream, first=seq + skip)) is Reread.GAP

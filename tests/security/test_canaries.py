@@ -25,6 +25,8 @@ from tests.services import warm
 from tests.services.otlp import Receiver, receiving
 from tests.telemetry.index_mapping import problems, properties
 
+pytestmark = pytest.mark.anywhere("seen")
+
 SAID = "canary-said-7d1f"
 """To a model: prompts, instructions, items, stop strings."""
 TOLD = "canary-told-52ce"
@@ -281,20 +283,20 @@ def test_every_line_of_the_log_fits_the_shipped_index_template(seen: Seen) -> No
 
 
 @pytest.mark.parametrize("canary", [SAID, TOLD, NAMED, PEPPER], ids=["said", "told", "named", "pepper"])
-@pytest.mark.parametrize("place", ["log", "screen", "metrics", "commands", "pages", "traces"])
-def test_no_output_of_the_server_has_a_canary_in_it(seen: Seen, place: str, canary: str) -> None:
-    text: str = getattr(seen, place)
+@pytest.mark.parametrize("output", ["log", "screen", "metrics", "commands", "pages", "traces"])
+def test_no_output_of_the_server_has_a_canary_in_it(seen: Seen, output: str, canary: str) -> None:
+    text: str = getattr(seen, output)
     assert text
-    if place in ("pages", "traces") and canary == NAMED:
+    if output in ("pages", "traces") and canary == NAMED:
         return  # a list of keys has the names that their owners gave them, and a span the model that was asked for
     assert canary not in text, re.findall(f".{{0,200}}{canary}.{{0,100}}", text)[:3]
 
 
-@pytest.mark.parametrize("place", ["log", "screen", "metrics", "commands", "pages", "traces"])
-def test_no_output_of_the_server_has_a_keys_secret_in_it(seen: Seen, place: str) -> None:
+@pytest.mark.parametrize("output", ["log", "screen", "metrics", "commands", "pages", "traces"])
+def test_no_output_of_the_server_has_a_keys_secret_in_it(seen: Seen, output: str) -> None:
     assert len(seen.story.made) == 2
     for secret in (seen.secret, *seen.story.made):
-        assert secret not in getattr(seen, place)
+        assert secret not in getattr(seen, output)
 
 
 def test_no_error_repeats_what_was_said_or_a_key(seen: Seen) -> None:

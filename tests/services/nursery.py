@@ -95,12 +95,19 @@ class Nursery:
         os.posix_spawn = self._spawn  # type: ignore[assignment]
 
     async def _start(
-        self, *command: str, pass_fds: Sequence[int] = (), start_new_session: bool = False, **more: Any
+        self,
+        *command: str,
+        pass_fds: Sequence[int] = (),
+        start_new_session: bool = False,
+        env: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> "asyncio.subprocess.Process | _Child":
-        program = self._program(command, os.environ)
+        environ = os.environ if env is None else env
+        program = self._program(command, environ)
         if program is None or more:
-            return await self._start_cold(*command, pass_fds=pass_fds, start_new_session=start_new_session, **more)
-        return _Child(self._born(program, os.environ, {fd: fd for fd in (0, 1, 2, *pass_fds)}, start_new_session))
+            how = {"pass_fds": pass_fds, "start_new_session": start_new_session, "env": env, **more}
+            return await self._start_cold(*command, **how)
+        return _Child(self._born(program, environ, {fd: fd for fd in (0, 1, 2, *pass_fds)}, start_new_session))
 
     def _spawn(self, path: str, argv: Sequence[str], env: Mapping[str, str], **how: Any) -> int:
         program = self._program(argv, env)

@@ -35,6 +35,7 @@ def test_fronts_and_engines_are_children_of_their_server_and_serve(tmp_path: Pat
         fronts, [engine] = front_pids(server.pid), server.engine_pids()
         assert len(fronts) == 2
         for pid in (*fronts, engine):
+            assert Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"python\0-m\0"), "it was forked"
             assert Path(f"/proc/{pid}/cwd").readlink() == tmp_path
             assert os.getsid(pid) == pid, "a session of its own"
         with server.client() as http:

@@ -43,10 +43,12 @@ _NOT_IMPORTED = (
 )
 """Axon's modules that run something, that need what a server may not have, or that no server runs."""
 _LATE = (
+    *("axon.engine.echo", "axon.engine.encoder.echo", "axon.engine.encoder.engine", "axon.engine.grammar.vocabulary"),
+    *("axon.engine.recording", "axon.engine.timeshare.slices"),
     *("aiosqlite", "httptools", "jinja2.ext", "redis.asyncio", "rich._emoji_codes", "typer._adapters"),
     *("uvicorn.lifespan.off", "uvicorn.lifespan.on", "uvicorn.protocols.http.httptools_impl"),
 )
-"""Modules of others that a server imports only when it runs."""
+"""Modules that a server or an echo engine imports only when it runs."""
 _LARGEST_BYTES = 1 << 20
 _NUM_DESCRIPTORS = 4
 
@@ -135,9 +137,8 @@ def become(ask: Ask) -> None:
 def import_servers() -> None:
     """Everything of ours but the engine, and what it imports late."""
     ours = [found.name for found in pkgutil.walk_packages(axon.__path__, "axon.")]
-    for name in (*ours, *_LATE):
-        if not name.startswith(_NOT_IMPORTED):
-            import_module(name)
+    for name in [*(each for each in ours if not each.startswith(_NOT_IMPORTED)), *_LATE]:
+        import_module(name)
     assert "torch" not in sys.modules, "a server must not need torch"
     typer.main.get_command = functools.cache(typer.main.get_command)  # made of every command there is, in 30 ms
     typer.main.get_command(axon.cli.app)

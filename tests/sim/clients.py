@@ -13,9 +13,10 @@ from axon.domain.sampling import Sampling
 from axon.errors import AxonError, StreamDiverged
 from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.reader import Reader
+from tests.sim.engine import POISON_SEED
 from tests.sim.history import Resolution
 from tests.sim.rollout import COLD, LETTERS, number_of
-from tests.sim.world import DEPLOYMENT, NUM_LANES, POISON_SEED, World
+from tests.sim.world import DEPLOYMENT, NUM_LANES, World
 
 PROMPT = (1, 2, 3)
 _GIVE_UP_S = 60.0

@@ -14,11 +14,12 @@ from axon.domain.fairness.lane import letter_of
 from axon.domain.tenants.account import Bounds, Round
 from axon.domain.turn import Turn, TurnState
 from tests.sim.clients import Asked, Client
+from tests.sim.engine import POISON_SEED, stream_of
 from tests.sim.history import History, Violation
 from tests.sim.loop import SimLoop, Stuck
 from tests.sim.pins import check_pins
 from tests.sim.rollout import COLD, LETTERS
-from tests.sim.world import GRACE_S, POISON_SEED, TICKET_S, World, stream_of
+from tests.sim.world import GRACE_S, TICKET_S, World
 
 HORIZON_S = 5.0
 SETTLE_S = 90.0

@@ -5,7 +5,7 @@ Everything but the services is production code: what survives here is what runs 
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,12 +22,9 @@ from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.fairness.lane import lane_names
-from axon.domain.job import Job
 from axon.domain.presence import Presence
 from axon.domain.served_version import ServedVersion
 from axon.domain.tenants.tenant import Terms
-from axon.domain.wire import encode
-from axon.engine.protocol.messages import Add, Emitted, Ready, StepOutput
 from axon.errors import AxonError
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.opening import Opening
@@ -41,17 +38,17 @@ from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig
 from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
+from tests.sim.engine import SimEngine
 from tests.sim.faults import Rates, Through, Way
 from tests.sim.history import History
 from tests.sim.loop import SimLoop
+from tests.sim.nemesis import Nemesis
 from tests.sim.processes import Process
-from tests.sim.rollout import COLD, LETTERS, V1, V2, V3, Plan, number_of
+from tests.sim.rollout import COLD, LETTERS, V1, V2, V3, Plan
 from tests.sim.services import SimConversations, SimJournal, SimMarkers, SimQueue, SimReader, SimStore, make_live
 
 DEPLOYMENT = "sim"
 NUM_LANES = 2
-SLOTS = 3
-STEP_S = 0.03
 GRACE_S = 3.0
 TERMS = Terms(tokens_per_minute=1_000_000.0, concurrent=50, queued=40, tokens_per_day=10**9)
 """Large enough for nobody to be refused, so that what is counted can be compared with what was used."""
@@ -59,116 +56,12 @@ TICKET_S = 8.0
 """A ticket that nobody renews for so long is void."""
 DRY = replace(TERMS, tokens_per_minute=60.0)
 """A long answer comes at the rate of the refill."""
-POISON_SEED = 5000
-"""Seed of the job that crashes every engine before its first token."""
-POISON_STEPS = 20
-"""Steps that its prompt takes: by then, an engine that died of it before is up again."""
 _METRICS = Metrics()
 
 
 def plan_of(seed: int, now: Callable[[], float]) -> Plan | None:
     """Half of the worlds have several versions, by the seed, so that nothing else of a schedule depends on it."""
     return Plan(seed, now) if seed % 2 else None
-
-
-def token_at(seed: int, choice: int, position: int, prompt_ids: Sequence[int]) -> int:
-    """The one right token of a job's choice at a position."""
-    return 32 + (seed * 31 + choice * 13 + position * 17 + sum(prompt_ids) * 7) % 90
-
-
-def length_of(job: Job | Add, choice: int) -> int:
-    """How long an undisturbed choice gets."""
-    return 1 + (job.seed + 3 * choice) % job.sampling.max_tokens
-
-
-def stream_of(job: Job) -> list[int]:
-    """The one right stream of a job, in the order of position and choice."""
-    lengths = [length_of(job, choice) for choice in range(job.choices)]
-    return [
-        token_at(job.seed + number_of(job.version), choice, position, job.prompt_of(choice))
-        for position in range(max(lengths))
-        for choice in range(job.choices)
-        if position < lengths[choice]
-    ]
-
-
-class SimEngine:
-    """One token a step for each sequence; a life ends when its process or the nemesis says so."""
-
-    def __init__(self, world: "World", process: Process, version: str) -> None:
-        self._world, self._process = world, process
-        self._sequences: dict[str, tuple[Add, int]] = {}
-        self._alive = True
-        self._work = asyncio.Event()
-        self._num_poisonous = 0
-        """Steps since a poisonous job came in."""
-        self._salt = number_of(version) + (0 if world.deterministic else world.rng.randrange(1000))
-        self.pid = None
-        self.in_step: frozenset[str] = frozenset()
-
-    async def open(self, *, timeout_s: float) -> Ready:
-        await asyncio.sleep(0.2)
-        self._world.engines[self] = None
-        return Ready(kernel="sim", max_model_len=100, max_sequences=SLOTS, num_blocks=1, block_size=1)
-
-    async def outputs(self) -> AsyncIterator[StepOutput]:
-        while self._alive:
-            if not self._sequences:
-                self._work.clear()
-                await self._work.wait()
-                continue
-            await asyncio.sleep(STEP_S)
-            await self._process.gate()
-            self._num_poisonous = (self._num_poisonous + 1) if POISON_SEED in self.seeds else 0
-            if self._alive and self._num_poisonous >= POISON_STEPS:
-                self._world.history.note(f"the engine of {self._process.name} is poisoned")
-                self._world.num_poisoned += 1
-                self.die()
-            if self._alive:
-                speaking = [entry for entry in self._sequences.values() if entry[0].seed != POISON_SEED]
-                yield StepOutput(emitted=[self._emit(*entry) for entry in speaking])
-
-    def _emit(self, add: Add, position: int) -> Emitted:
-        token = token_at(add.seed + self._salt, add.choice, position, add.prompt_ids)
-        if position + 1 >= length_of(add, add.choice):
-            del self._sequences[add.id]
-            return Emitted(add.id, token, "stop")
-        self._sequences[add.id] = (add, position + 1)
-        return Emitted(add.id, token)
-
-    def add(self, sequence: Add) -> None:
-        self._sequences[sequence.id] = (sequence, len(sequence.output_ids))
-        self._work.set()
-
-    def erase(self, sessions: list[str]) -> None:
-        pass
-
-    def abort(self, ids: list[str]) -> None:
-        for sequence_id in ids:
-            self._sequences.pop(sequence_id, None)
-
-    async def profile(self, kind: str, seconds: float) -> bytes:
-        raise NotImplementedError
-
-    def die(self) -> None:
-        self._alive = False
-        self._work.set()
-
-    def kill(self) -> None:
-        self.die()
-
-    async def aclose(self) -> None:
-        self.die()
-        self._world.engines.pop(self, None)
-
-    @property
-    def seeds(self) -> set[int]:
-        """Those of the jobs in it."""
-        return {add.seed for add, _ in self._sequences.values()}
-
-    @property
-    def num_sequences(self) -> int:
-        return len(self._sequences)
 
 
 @dataclass(slots=True)
@@ -392,16 +285,7 @@ class World:
 
     async def torment(self, horizon_s: float) -> None:
         """Faults at random times until the horizon."""
-        faults = [
-            *(self._crash_somebody, self._crash_somebody, self._pause_somebody, self._pause_somebody),
-            *(self._kill_engine, self._restart_broker, self._duplicate, self._lose_live, self._lose_tail),
-            *(self._store_away, self._freeze_and_forget, self._lag_and_forget, self._drain_somebody),
-        ]
-        for time, change in self.plan.events() if self.plan else ():
-            self.loop.call_later(time, change)
-        while self.loop.monotonic() < horizon_s:
-            await asyncio.sleep(self.rng.expovariate(1 / 0.6))
-            self.rng.choice(faults)()
+        await Nemesis(self).torment(horizon_s)
 
     def start_cold(self) -> None:
         """The version that nobody ran gets its first worker."""
@@ -417,85 +301,3 @@ class World:
         self.store.away = False
         for node in self.nodes:
             node.process.go_on()
-
-    def _crash_somebody(self) -> None:
-        node = self.rng.choice(self.nodes)
-        if node.process.alive:
-            self.crashed(node.process)
-
-    def _pause_somebody(self) -> None:
-        process = self.rng.choice(self.nodes).process
-        if process.alive and not process.paused:
-            self.history.note(f"{process.name} stands still")
-            process.pause()
-            self.loop.call_later(self.rng.uniform(0.2, 5.0), process.go_on)
-
-    def _freeze_and_forget(self) -> None:
-        """A worker stands still in the middle of its work, and comes back into a world that has forgotten it."""
-        busy = [node for node in self.nodes if "worker" in node.parts and node.parts["worker"].hands.running]
-        if busy and not (process := self.rng.choice(busy).process).paused and process.alive:
-            self.history.note(f"{process.name} stands still, and all is forgotten")
-            process.pause()
-            self.loop.call_later(self.rng.uniform(0.2, 3.0), process.go_on)
-            self.loop.call_later(self.rng.uniform(0.05, 1.0), self.live.lose_everything)
-            self.loop.call_later(self.rng.uniform(0.1, 1.5), self._duplicate)
-            self.loop.call_later(self.rng.uniform(0.1, 1.5), self._duplicate)
-
-    def _drain_somebody(self) -> None:
-        """A worker is told to end, and is started again."""
-        nodes = [node for node in self.nodes if "worker" in node.parts and node.process.alive]
-        if nodes and not (node := self.rng.choice(nodes)).parts["worker"].hands.is_closed:
-            self.history.note(f"{node.name} is told to end")
-            node.process.spawn(self._leave(node, node.process))
-
-    async def _leave(self, node: Node, process: Process) -> None:
-        worker = node.parts["worker"]
-        await worker.drain(self.rng.uniform(0.2, 6.0))
-        node.parts["working"].cancel()
-        await asyncio.wait([node.parts["working"]])
-        await worker.aclose()
-        if process.alive:
-            self.crashed(process)
-
-    def _lag_and_forget(self) -> None:
-        """The journal is not written for a while, and what is fast forgets everything meanwhile."""
-        controls = [node.process for node in self.nodes if node.name.startswith("control") and node.process.alive]
-        for process in controls:
-            self.history.note(f"{process.name} stands still")
-            process.pause()
-            self.loop.call_later(self.rng.uniform(1.0, 3.0), process.go_on)
-        self.loop.call_later(self.rng.uniform(0.1, 0.8), self.live.lose_everything)
-
-    def _kill_engine(self) -> None:
-        if self.engines:
-            engine = self.rng.choice(list(self.engines))
-            self.history.note(f"the engine of {engine._process.name} dies")
-            self.struck |= engine.seeds
-            engine.die()
-
-    def _restart_broker(self) -> None:
-        self.history.note("the broker restarts: every unacked delivery returns")
-        for queue in self.queues:
-            queue.reconnect()
-
-    def _duplicate(self) -> None:
-        if self.history.opened:
-            turn = self.rng.choice(list(self.history.opened.values()))
-            self.history.note(f"{turn.id} is delivered once more")
-            self.broker.declare([turn.job.lane])
-            self.broker.publish(turn.job.lane, encode(turn.job))
-
-    def _lose_live(self) -> None:
-        if self.rng.random() < 0.5:
-            self.live.lose_everything()
-
-    def _lose_tail(self) -> None:
-        cast("Any", self.live.log).lose_some_tail()
-
-    def _store_away(self) -> None:
-        self.history.note("the store goes away")
-        self.store.away = True
-        self.loop.call_later(self.rng.uniform(0.5, 4.0), self._store_back)
-
-    def _store_back(self) -> None:
-        self.store.away = False

@@ -1,7 +1,7 @@
 """Who may run a job."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axon.domain.log.ownership import ClaimStep, LogView, claim_step, next_epoch
@@ -40,5 +40,6 @@ def test_an_epoch_grows_over_the_stored_one_and_over_time(stored: int, now: floa
 
 
 @given(st.floats(1e9, 2e9), st.floats(0.002, 10.0))
+@settings(max_examples=100)
 def test_an_epoch_grows_over_a_log_that_lost_everything(then: float, later_s: float) -> None:
     assert next_epoch(0, then + later_s) > next_epoch(0, then)

@@ -5,7 +5,7 @@ from math import exp, log
 
 import pytest
 from benchmarks.rollouts import BAD, GOOD, simulate
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axon.domain.registry import comparison
@@ -122,6 +122,7 @@ class TestEvidence:
     @given(
         new=st.integers(1, 12), old=st.integers(1, 12), bad=st.integers(0, 24), tolerated=st.sampled_from([1.0, 1.5, 3])
     )
+    @settings(max_examples=100)
     def test_the_expected_likelihood_ratio_is_at_most_one(self, new: int, old: int, bad: int, tolerated: float) -> None:
         """The supermartingale property, over all outcomes of a table with these margins, at the tolerated odds ratio
         and below it."""

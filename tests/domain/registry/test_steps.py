@@ -18,6 +18,7 @@ from axon.domain.registry.steps import Action, next_step
 from axon.domain.registry.tolerance import Tolerance
 from axon.errors import Conflict, InvalidInput
 from tests.domain.registry.builders import deployment
+from tests.long import examples
 
 SHARES = (1000, 5000, WHOLE)
 WORSE = Verdict(criterion=Criterion.ERRORS, is_worse=True, is_in_doubt=True)
@@ -317,4 +318,4 @@ class Rollouts(RuleBasedStateMachine):
 
 
 TestRollouts = Rollouts.TestCase
-TestRollouts.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestRollouts.settings = settings(max_examples=examples(200), stateful_step_count=30, deadline=None)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from axon.engine.protocol.messages import Add
 from tests.engine.builders import make_add
 from tests.engine.grammar.builders import EOS_ID, OTHER_EOS_ID, make_core, of_regex, of_schema, run, text_of, tokens
+from tests.long import examples
 
 DRAFTS = 0.05
 """A price at which every draft is worth its cost."""
@@ -74,7 +75,7 @@ def make_constrained(grammar: str, seed: int, id: str = "a", **options: Any) -> 
     return make_add(id, prompt=[seed, 1, 2], max_tokens=200, seed=seed, grammar=grammar, **options)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(regexes, samplings, st.integers(0, 99))
 def test_an_answer_is_a_text_of_its_regex(regex: str, options: dict[str, Any], seed: int) -> None:
     emitted, refused = run(make_core(), [make_constrained(of_regex(regex), seed, **options)])
@@ -84,7 +85,7 @@ def test_an_answer_is_a_text_of_its_regex(regex: str, options: dict[str, Any], s
     assert re.fullmatch(regex, text_of(tokens(emitted["a"])))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(schemas, samplings, st.integers(0, 99))
 def test_an_answer_validates_against_its_schema(schema: Any, options: dict[str, Any], seed: int) -> None:
     emitted, refused = run(make_core(), [make_constrained(of_schema(schema), seed, **options)])
@@ -96,7 +97,7 @@ def test_an_answer_validates_against_its_schema(schema: Any, options: dict[str, 
 grammars = regexes.map(of_regex) | schemas.map(of_schema)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(grammars, min_size=1, max_size=4), samplings, st.integers(0, 99))
 def test_neither_drafts_nor_neighbours_nor_parking_change_a_token(
     texts: list[str], options: dict[str, Any], seed: int
@@ -112,7 +113,7 @@ def test_neither_drafts_nor_neighbours_nor_parking_change_a_token(
             assert [each.logprob for each in together[id]] == [each.logprob for each in emitted]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(grammars, samplings, st.integers(0, 99), st.booleans())
 def test_an_answer_replayed_from_any_token_goes_on_as_it_went(
     text: str, options: dict[str, Any], seed: int, drafts: bool
@@ -131,7 +132,7 @@ def test_an_answer_replayed_from_any_token_goes_on_as_it_went(
     assert all(whole[: int(id)] + tokens(each) == whole for id, each in emitted.items())
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(grammars, samplings, st.integers(0, 99))
 def test_planned_a_step_ahead_an_answer_is_the_same(text: str, options: dict[str, Any], seed: int) -> None:
     adds = [make_constrained(text, seed, "bound", **options), make_add("free", prompt=9, max_tokens=20, **options)]

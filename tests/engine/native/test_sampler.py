@@ -20,6 +20,7 @@ from axon.errors import Misconfigured
 from tests.engine.sample.builders import make_draw, sample_natively, tokens_of
 from tests.engine.sample.slow_sampler import distribution
 from tests.engine.sample.test_sampler import logit_rows, samplings
+from tests.long import examples
 
 TOLERANCE = 1e-6
 """How far a boundary between two tokens may lie from where float64 has it."""
@@ -88,7 +89,7 @@ def exact_distribution(row: Floats, draw: Draw) -> npt.NDArray[np.float64]:
     return probabilities
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.integers(0, 50), st.sampled_from([0.0, 0.5, 3.0, 8.0]), wide_samplings, st.integers(0, 10**6))
 def test_the_number_falls_on_the_token_of_a_large_vocabulary(
     seed: int, scale: float, options: dict[str, Any], position: int

@@ -65,6 +65,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return what_it_prints("scalar", tmp_path_factory.mktemp("tiles"))
 
 
+@pytest.mark.long("tiles")
 @pytest.mark.parametrize("name", [each for each in library.INSTRUCTION_SETS if each != "scalar"])
 def test_the_tiles_compute_what_plain_code_computes(name: str, expected: list[str], tmp_path: Path) -> None:
     printed = what_it_prints(name, tmp_path)

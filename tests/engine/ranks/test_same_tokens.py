@@ -92,6 +92,7 @@ def test_a_prompts_log_probabilities_are_those_of_one_rank_and_in_a_batch_those_
         assert pair.scored == {add.id: together[add.id]}
 
 
+@pytest.mark.long("ranks")
 def test_blocks_come_back_to_every_rank(cuttable: Path) -> None:
     """Conversations that take each other's blocks, and get their own back from each rank's own host memory."""
     adds = [make_add(f"{number}", prompt=[number] * 40, max_tokens=8, ignore_eos=True) for number in range(5)]

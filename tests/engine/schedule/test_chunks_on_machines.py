@@ -10,6 +10,7 @@ from axon.engine.batch import Batch, Draw, Span
 from axon.engine.schedule.learned_controller import LearnedController
 from tests.engine.builders import make_add
 from tests.engine.schedule.machines import NEOVERSE, QUIET, TILED, WIDE, XEON, Day, Machine, possible_tokens, serve
+from tests.long import examples
 
 MOST = 128
 NUM_STEPS = 300
@@ -61,7 +62,7 @@ def allows_a_chunk(machine: Machine, num_streams: int) -> bool:
 @example(NEOVERSE, BUSY, 4)
 @example(TILED, BUSY, 4)
 @example(WIDE, BUSY, 4)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_streams_beside_long_prompts_slow_down_little_and_prompts_go_on(
     machine: Machine, day: Day, num_streams: int
 ) -> None:

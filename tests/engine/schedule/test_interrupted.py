@@ -11,6 +11,7 @@ from axon.engine.schedule.controller import Outlook
 from axon.engine.schedule.learned_controller import LearnedController
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 from tests.engine.schedule.machines import NEOVERSE, TILED, XEON, Machine
+from tests.long import examples
 
 LONGEST_STEP_S = 0.25
 NUM_STREAMS, NUM_INTERRUPTED = 8, 8
@@ -43,7 +44,7 @@ times = st.floats(1e-3, 0.1)
 costs = st.floats(1e-4, 0.01)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(stream_s=times, token_s=costs, num_interrupted=st.integers(0, 5000))
 def test_interrupted_streams_never_get_fewer_tokens_than_prompts_and_no_more_than_they_need(
     stream_s: float, token_s: float, num_interrupted: int
@@ -54,7 +55,7 @@ def test_interrupted_streams_never_get_fewer_tokens_than_prompts_and_no_more_tha
     assert usual <= found <= max(usual, num_interrupted)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(stream_s=times, token_s=costs)
 def test_a_step_with_interrupted_streams_takes_no_longer_than_a_quarter_of_a_second_or_a_usual_one(
     stream_s: float, token_s: float

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from axon.engine.protocol.messages import Add
 from axon.engine.schedule.policy import Claim, Fair, FirstCome, make_policy
 from tests.engine.builders import make_add, make_drawn, make_scheduler
+from tests.long import examples
 
 COSTS = (1.0, 2.0)
 """Of a prefilled and of an emitted token."""
@@ -124,7 +125,7 @@ def num_of(adds: dict[str, Add], tenant: str) -> int:
     return sum(add.tenant == tenant for add in adds.values())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 20), st.integers(1, 8)), min_size=1, max_size=6),
     st.lists(st.tuples(st.integers(1, 20), st.integers(1, 8)), min_size=1, max_size=6),

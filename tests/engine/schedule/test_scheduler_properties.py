@@ -11,6 +11,7 @@ from axon.engine.schedule.controller import NO_DRAFTS
 from axon.engine.schedule.policy import PolicyName, make_policy
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline
+from tests.long import examples
 
 prompts = st.lists(st.integers(0, 2), min_size=1, max_size=14)
 policies = st.sampled_from(["fair", "first_come"])
@@ -169,13 +170,13 @@ class EngineMachine(RuleBasedStateMachine):
 
 
 TestEngineMachine = EngineMachine.TestCase
-TestEngineMachine.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestEngineMachine.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)
 
 jobs = st.lists(st.tuples(prompts, st.integers(1, 12)), min_size=1, max_size=8)
 
 
 @given(jobs, st.integers(4, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_oldest_sequence_is_never_overtaken_by_parking(jobs: list[tuple[list[int], int]], blocks: int) -> None:
     scheduler = make_scheduler(blocks=blocks, max_batch_tokens=6)
     for index, (prompt, max_tokens) in enumerate(jobs):
@@ -205,7 +206,7 @@ newcomers = st.lists(
 
 
 @given(newcomers, st.integers(4, 9), st.integers(1, 12), st.integers(0, 1), policies)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_sequence_ends_however_many_more_keep_coming(
     newcomers: list[tuple[list[int], int, tuple[str, float], float, float]],
     blocks: int,
@@ -245,7 +246,7 @@ def test_a_sequence_ends_however_many_more_keep_coming(
 
 
 @given(jobs, st.integers(4, 9), st.integers(1, 12), policies)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_planning_ahead_changes_no_token(
     jobs: list[tuple[list[int], int]], blocks: int, budget: int, policy: PolicyName
 ) -> None:

@@ -14,6 +14,7 @@ from axon.engine.schedule.shelf import Shelf
 from tests.engine.builders import make_add, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline
 from tests.engine.schedule.twin_files import TwinFiles
+from tests.long import examples
 
 BLOCK = 2
 prompts = st.lists(st.integers(0, 2), min_size=1, max_size=12)
@@ -202,7 +203,7 @@ class ShelfMachine(RuleBasedStateMachine):
 
 
 TestShelfMachine = ShelfMachine.TestCase
-TestShelfMachine.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
+TestShelfMachine.settings = settings(max_examples=examples(120), stateful_step_count=50, deadline=None)
 
 
 def test_a_disk_that_hangs_holds_nobody_up_for_long() -> None:
@@ -238,7 +239,7 @@ def test_a_disk_that_hangs_holds_nobody_up_for_long() -> None:
 
 
 @given(prompts, prompts)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_tenant_finds_anothers_blocks(prompt: list[int], other: list[int]) -> None:
     files = TwinFiles(64, at_once=True)
     shelf = Shelf(16, block_size=BLOCK, max_copies=4, files=files)

@@ -11,6 +11,7 @@ from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.slot_queue import MIN_SERVED_TOKENS
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline
+from tests.long import examples
 
 
 def step(scheduler: Scheduler) -> Batch:
@@ -149,7 +150,7 @@ def test_a_slot_is_not_taken_from_who_has_just_got_it() -> None:
     earlier=st.integers(0, 3),
     lag=st.integers(0, 1),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_higher_tier_of_another_tenant_takes_its_part_from_a_lower_one_in_the_very_next_step(
     slots: int, steps: int, earlier: int, lag: int
 ) -> None:
@@ -225,7 +226,7 @@ crowds = st.lists(
 
 
 @given(crowds, st.integers(1, 8), st.integers(0, 1))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_slots_come_to_their_parts_within_a_step_for_each_exchange(
     crowd: list[tuple[int, float, float]], slots: int, lag: int
 ) -> None:

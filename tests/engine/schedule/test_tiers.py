@@ -10,6 +10,7 @@ from axon.engine.schedule.controller import NO_DRAFTS
 from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import make_add, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline
+from tests.long import examples
 
 tiers = st.integers(-1, 1)
 
@@ -64,7 +65,7 @@ def test_the_turns_of_a_tier_are_spread_over_the_steps() -> None:
 
 
 @given(st.lists(tiers, min_size=2, max_size=8), st.integers(0, 1), st.sampled_from([NO_DRAFTS, 0.05]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_rates_are_as_the_tiers_whatever_runs_and_however_it_is_stepped(
     priorities: list[int], lag: int, price: float
 ) -> None:

@@ -24,6 +24,7 @@ from axon.text.template import load_template, require_template
 from axon.text.tokenizer import load_tokenizer
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
 from tests.engine.load.convert.gguf_files import gguf_tensors, permute, write_gguf
+from tests.long import examples
 
 TYPES = [GGMLQuantizationType.F16, *sorted(quants._type_traits)]
 """All that the gguf library can turn into numbers, beside float32."""
@@ -158,7 +159,7 @@ def test_what_cannot_run_is_refused_by_name_and_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == [source]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(share=st.floats(0, 1, exclude_max=True))
 def test_a_file_cut_short_anywhere_is_refused(share: float, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.getbasetemp() / "cut"
