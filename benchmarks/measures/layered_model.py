@@ -39,8 +39,7 @@ def cut(source: Path, folder: Path, num_layers: int) -> Path:
 
     def change(tensors: Tensors, config: dict[str, Any]) -> Tensors:
         config["num_hidden_layers"] = num_layers
-        found = {name: _LAYER.fullmatch(name) for name in tensors}
-        return {name: tensors[name] for name, layer in found.items() if layer is None or int(layer[1]) < num_layers}
+        return {name: tensor for name, tensor in tensors.items() if _is_below(name, num_layers)}
 
     return _write(source, folder, change)
 
@@ -58,6 +57,26 @@ def blurred(source: Path, folder: Path, noise: float, seed: int = 0) -> Path:
         }
 
     return _write(source, folder, change)
+
+
+def scrambled(source: Path, folder: Path, num_layers: int = 4, seed: int = 0) -> Path:
+    """A few layers with random matrices of the same deviations: knows nothing."""
+    random = np.random.default_rng(seed)
+
+    def change(tensors: Tensors, config: dict[str, Any]) -> Tensors:
+        config["num_hidden_layers"] = min(num_layers, config["num_hidden_layers"])
+        kept = {name: tensor for name, tensor in tensors.items() if _is_below(name, num_layers)}
+        return {
+            name: tensor.std() * random.standard_normal(tensor.shape, np.float32) if tensor.ndim == 2 else tensor
+            for name, tensor in kept.items()
+        }
+
+    return _write(source, folder, change)
+
+
+def _is_below(name: str, num_layers: int) -> bool:
+    layer = _LAYER.fullmatch(name)
+    return layer is None or int(layer[1]) < num_layers
 
 
 def _layer(tensors: Mapping[str, npt.NDArray[Any]], index: int) -> Tensors:

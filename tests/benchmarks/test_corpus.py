@@ -76,7 +76,9 @@ def test_random_words_are_fresh_for_every_engine_and_round() -> None:
 def test_drafts_are_counted_from_metrics_or_from_the_streams() -> None:
     metrics = (
         "# HELP axon_draft_tokens_total Guessed tokens.\n"
-        'axon_draft_tokens_total{stage="drafted"} 40.0\naxon_draft_tokens_total{stage="accepted"} 10.0\n'
+        'axon_draft_tokens_total{model="m",source="lookup",stage="drafted",version="v"} 30.0\n'
+        'axon_draft_tokens_total{model="m",source="model",stage="drafted",version="v"} 10.0\n'
+        'axon_draft_tokens_total{model="m",source="model",stage="accepted",version="v"} 10.0\n'
     )
     assert parse_drafts(metrics) == Drafts(40.0, 10.0)
     assert parse_drafts("") == Drafts(0.0, 0.0)

@@ -161,3 +161,12 @@ def test_cold_starts_of_engines_and_of_a_whole_server_are_timed() -> None:
     assert result["rows"].keys() == {"engine, cold process", "engine, spare process", "axon serve"}
     assert all(row["first_token_s"] > 0 for row in result["rows"].values())
     assert result["rows"]["engine, spare process"]["rss_mb"] > 0
+
+
+def test_draft_models_are_compared_with_none() -> None:
+    lines, result = run("benchmarks.drafts")
+    assert lines[0] == "python -m benchmarks.drafts --smoke"
+    assert result["drafts"].keys() == {"equal", "blurred", "random"}
+    for by_streams in result["drafts"].values():
+        assert by_streams.keys() == {"1 streams", "2 streams"}
+        assert all(figures["ratio"] > 0 for figures in by_streams.values())

@@ -37,6 +37,13 @@ def test_blocks_are_counted_as_they_are_set(tiny: Model) -> None:
     assert need_of("m", tiny, EngineConfig()).kv == GIB
 
 
+def test_a_draft_model_takes_its_weights_and_no_blocks_of_its_own(tiny: Model, tmp_path: Path) -> None:
+    both = replace(tiny, draft=make_tiny_llama(tmp_path / "draft"))
+    alone, together = (need_of("m", each, EngineConfig()) for each in (tiny, both))
+    assert together.weights == pytest.approx(2 * alone.weights, abs=1)
+    assert together.kv == alone.kv
+
+
 def test_an_engine_without_a_model_takes_no_blocks() -> None:
     need = need_of("echo", Model(folder=None, text=TEXT), EngineConfig())
     assert (need.weights, need.kv) == (0, 0)

@@ -1,10 +1,13 @@
 """The model that ``--model`` means: a path, a name in the models folder, or a sentence on how to get one."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from axon.bootstrap.model import Model, Text, deployment_of, find_folder, prepare_model, prepare_text
+from axon.bootstrap.spare import make_engine
+from axon.engine.config import EngineConfig
 from axon.engine.protocol.messages import Ready
 from axon.errors import Misconfigured
 from axon.gateway.openai.requests import CompletionRequest
@@ -47,6 +50,21 @@ def test_a_model_of_the_models_folder_is_found_by_its_name(
     settings = Settings(data_dir=tmp_path, models_dir=models, model=name)
     assert prepared(settings) == models / lies_at
     assert settings.model_name == called
+
+
+@pytest.mark.parametrize(("name", "lies_at"), [("Maker/tiny-two", "Maker/tiny-two"), ("small", "small")])
+def test_a_draft_model_is_found_as_a_model_is(models: Path, tmp_path: Path, name: str, lies_at: str) -> None:
+    engine = EngineConfig(draft_model=name)
+    settings = Settings(data_dir=tmp_path, models_dir=models, model="small", engine=engine)
+    model = prepare_model(settings, lambda _stage, _share: None)
+    assert (model.folder, model.draft) == (models / "small", models / lies_at)
+    process = make_engine(settings, model, None)
+    assert process._config.draft_model == str(models / lies_at), "the engine is told the folder"
+    with_none = replace(settings, engine=EngineConfig(draft_model=name, speculate=False))
+    assert prepare_model(with_none, lambda _stage, _share: None).draft is None
+    missing = replace(settings, engine=EngineConfig(draft_model="other"))
+    with pytest.raises(Misconfigured, match="There is no model other"):
+        prepare_model(missing, lambda _stage, _share: None)
 
 
 def test_a_path_goes_before_a_name(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 
-from axon.engine.phases import MAX_STEPS, Timeline, begin_steps, enter, timeline
+from axon.engine.phases import MAX_STEPS, Timeline, begin_steps, enter, timeline, within
 
 
 def test_a_step_has_its_phases_one_after_the_other() -> None:
@@ -21,6 +21,20 @@ def test_a_step_has_its_phases_one_after_the_other() -> None:
     assert abs(first.start_us + first.us - second.start_us) <= 1
     assert abs(second.start_us + second.us - (step.start_us + step.us)) <= 2
     assert [(each.name, each.us) for each in step.device] == [("batch", 2000)]
+
+
+def test_what_is_entered_within_a_phase_belongs_to_it() -> None:
+    made = Timeline()
+    made.begin_step()
+    with made.hold("draft"):
+        made.enter("forward")
+        made.enter("sample")
+    made.enter("forward")
+    made.end_step(sequences=1, tokens=1)
+    [step] = made.result().steps
+    assert [each.name for each in step.phases] == ["draft", "forward"]
+    with within("nobody records"):
+        enter("nothing")
 
 
 def test_a_recording_that_is_full_takes_no_more() -> None:

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from axon.engine.echo import POISON, POISON_EXIT_CODE
 from axon.engine.engine import Engine
 from axon.engine.protocol.codec import Decoder, Failed, Message, Start, encode
 from axon.engine.protocol.messages import Abort, Ready, StepOutput
-from tests.engine.builders import make_add, run_to_end, with_config
+from tests.engine.builders import make_add, require_native, run_to_end, with_config
 
 ECHO = EngineConfig(kind="echo", kv_memory_bytes=1 << 22)
 
@@ -141,3 +142,20 @@ def test_a_model_gives_the_same_tokens_as_in_this_process(peer: Peer, tiny_llama
     outputs = peer.receive_until(has_finished)
     tokens = [emitted.token for output in outputs for emitted in output.emitted]
     assert tokens == run_to_end(Engine(with_config(), tiny_llama), [add])["a"]
+
+
+def test_an_engine_with_a_draft_model_that_is_killed_is_replayed_by_one_without(peer: Peer, tiny_llama: Path) -> None:
+    require_native()
+    config = with_config(dtype="int8", block_size=16, draft_model=str(tiny_llama))
+    add = make_add(prompt=[3, 1, 4, 1, 5], max_tokens=400, ignore_eos=True, temperature=0.9, seed=3)
+    peer.send(Start(config=config, model_dir=str(tiny_llama)), add)
+    peer.receive(Ready)
+    outputs = peer.receive_until(lambda output: output.counters.model_accepted > 0 or has_finished(output))
+    peer.process.kill()
+    before = [emitted.token for output in outputs for emitted in output.emitted]
+    assert before
+    plain = replace(config, draft_model="", speculate=False)
+    replayed = replace(add, output_ids=before, sampling=replace(add.sampling, max_tokens=len(before) + 20))
+    whole = replace(add, sampling=replayed.sampling)
+    after = run_to_end(Engine(plain, tiny_llama), [replayed])["a"]
+    assert [*before, *after] == run_to_end(Engine(config, tiny_llama), [whole])["a"]

@@ -38,6 +38,20 @@ def test_a_shelf_is_shown_where_there_is_one_and_goes_on_counting_when_the_engin
     assert value("axon_kv_shelf_bytes", {"place": "file", **SMALL}) is None
 
 
+def test_drafts_are_counted_by_their_source() -> None:
+    metrics = Metrics()
+    report = EngineReport(metrics, WHO)
+    for drafted, by_model in ((4, 2), (9, 6), (1, 0)):  # the last by an engine that has started over
+        report.stepped(Counters(drafted=drafted, accepted=1, model_drafted=by_model, model_accepted=by_model // 2), 0)
+
+    def counted(stage: str, source: str) -> float | None:
+        labels = {"stage": stage, "source": source, **SMALL}
+        return metrics.registry.get_sample_value("axon_draft_tokens_total", labels)
+
+    assert (counted("drafted", "lookup"), counted("accepted", "lookup")) == (10, 1)
+    assert (counted("drafted", "model"), counted("accepted", "model")) == (6, 3)
+
+
 def test_engines_of_two_models_are_told_apart() -> None:
     metrics = Metrics()
     reports = {model: EngineReport(metrics, WorkerLabels(model)) for model in ("small", "large")}

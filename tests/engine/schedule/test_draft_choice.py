@@ -19,7 +19,7 @@ CHEAP = DraftCosts(
 
 def with_costs(**changes: float) -> DraftCosts:
     named = {name: getattr(CHEAP, name) for name in DraftCosts.__slots__}
-    return DraftCosts(**(named | changes))  # type: ignore[arg-type]
+    return DraftCosts(**(named | changes))
 
 
 def candidate(rate: float, *, num_unseen: int = 1, most: int = 8, num_left: int = 100) -> Candidate:

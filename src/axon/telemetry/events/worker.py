@@ -66,6 +66,9 @@ ENGINES = (
     event("spare_engine.died", "warning", "The spare engine process has died.", "pid", "next"),
     event("spare_engine.none", "info", "No spare engine process is kept.", "cause"),
     event("spare_engine.not_prepared", "warning", "The spare engine process could not prepare itself."),
+    event(
+        "engine.draft_model_unused", "warning", "The engine runs on a GPU or several ranks, without its draft model."
+    ),
     event("engine.runs_float32", "warning", "The model runs in float32, several times slower than in int8."),
     event("engine.runs_pytorch", "warning", "The embedding model runs on PyTorch, which is slower."),
     event("engine.kernels_built", "warning", "The native kernels are built, once."),
