@@ -11,7 +11,7 @@ from axon.domain.registry.adapter import Adapter, AdapterFiles
 from axon.domain.registry.deployment import MemberState
 from axon.domain.registry.record import record_of, row_of, snapshot_of
 from axon.domain.registry.snapshot import adapter_of
-from tests.domain.test_golden import JOB
+from tests.domain.golden_meant import JOB
 
 OLD, NEW = "1" * 64, "2" * 64
 SQL = Adapter(model="small", label="sql", files=(AdapterFiles(digest=OLD, source="/adapters/sql"),), created=1.0)
