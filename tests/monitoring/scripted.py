@@ -52,6 +52,10 @@ class Counters:
     step_s: float = 0.02
     gpus: Sequence[Gpu] = (Gpu(),)
     shelf: ShelfCounters | None = None
+    model_drafted: int = 0
+    model_accepted: int = 0
+    adapters_loaded: int = 0
+    adapters_dropped: int = 0
 
 
 class ScriptedWorker:
