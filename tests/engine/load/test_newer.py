@@ -16,7 +16,7 @@ from axon.engine.load.tensor_files import check_tensors, find_tensors
 from axon.engine.protocol.messages import Add
 from axon.errors import Misconfigured
 from tests import long
-from tests.engine.builders import make_add, run_exactly, run_to_end, with_config
+from tests.engine.builders import make_add, require_native, run_exactly, run_to_end, with_config
 from tests.engine.checkpoints import NEWER, make_checkpoint
 from tests.engine.reference import transformers_model
 
@@ -43,10 +43,12 @@ def test_greedy_tokens_in_float32_equal_those_of_transformers(folder: Path) -> N
     assert list(run_to_end(Engine(with_config(), folder), adds_for(prompts)).values()) == expected
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 def test_an_answer_in_a_batch_is_bitwise_the_one_alone(folder: Path, dtype: str) -> None:
-    adds = adds_for(PROMPTS[:12:2], max_tokens=8, logprobs=3)
-    engine = Engine(with_config(dtype=dtype), folder)
+    if dtype == "int8":
+        require_native()
+    adds = adds_for(PROMPTS[:12:3], max_tokens=5, logprobs=3)
+    engine = Engine(with_config(dtype=dtype, block_size=16), folder)
     together = run_exactly(engine, adds)
     for add in adds:
         assert run_exactly(engine, [add])[add.id] == together[add.id]
