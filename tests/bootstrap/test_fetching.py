@@ -2,14 +2,22 @@
 
 import json
 import os
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from axon.adapters.live.memory.presences import MemoryPresences
+from axon.bootstrap.deployed import find_deployed
 from axon.bootstrap.fetching import capabilities_of, fetch_version, opened_version
 from axon.bootstrap.model import load_text
+from axon.domain.registry.deployment import Deployment, Member, MemberState
 from axon.domain.registry.model import Capability
+from axon.domain.registry.snapshot import Snapshot
+from axon.domain.registry.version import EngineSettings
 from axon.errors import InvalidInput
+from axon.runtime.clock import FakeClock
 from axon.settings import Settings
 from axon.text.template import ChatTemplate
 from tests.weights.models import make_model
@@ -44,6 +52,23 @@ async def test_a_gguf_file_becomes_a_version_and_is_converted_where_it_is_kept(m
         assert folder.parent == fetched.folder
         assert (folder / "model.safetensors").is_file()
         assert load_text(folder).mark == fetched.version.text
+
+
+async def test_a_version_that_names_a_draft_version_is_served_with_its_files(models: Path, tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    draft = (await fetch_version(settings, model="tiny", source=str(models / "tiny.gguf"), label="small")).version
+    plain = (await fetch_version(settings, model="tiny", source=str(models / "tiny"), label="large")).version
+    large = replace(plain, settings=EngineSettings(draft=draft.id))
+    members = tuple(Member(version=each.id, state=MemberState.READY) for each in (large, draft))
+    deployment = Deployment(name="chat", model="tiny", members=members, stable=large.id, created=1.0)
+    known = Snapshot(revision=1, versions={each.id: each for each in (large, draft)}, deployments={"chat": deployment})
+    worker = replace(settings, worker=replace(settings.worker, deployment="chat", version="large"))
+    deployed = await find_deployed(worker, known, MemoryPresences(FakeClock()))
+    async with AsyncExitStack() as stack:
+        model = await deployed.model(lambda _what, _share: None, stack)
+        assert model.draft is not None
+        assert model.draft.parent.name == draft.digest
+        assert model.folder != model.draft
 
 
 async def test_a_model_that_the_engine_cannot_run_is_refused_when_it_is_added(models: Path, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from axon.engine.drafts import Drafted, DraftRound
 from axon.engine.schedule.cost_model import CostModel
 from axon.engine.schedule.draft_choice import DraftCosts
 
-ALLOWANCE = 0.015
+ALLOWANCE = 0.01
 """Share of the time of all steps that drafts may cost if they save nothing."""
-FIRST_STEPS, MOST_STEPS = 8.0, 64.0
+FIRST_STEPS, MOST_STEPS = 32.0, 256.0
 """The account at the start, and its limit, in times of a step."""
 _FIRST_SHARE = 0.25
 """Costs of the draft model against the target's, before any are measured."""
