@@ -160,10 +160,11 @@ def measure(source: Path, prompts: list[list[int]], names: list[str], config: En
 
 
 def main() -> int:
+    usual = Sizes()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=Sizes.rounds)
-    parser.add_argument("--tokens", type=int, default=Sizes.num_tokens)
-    parser.add_argument("--layers", type=int, default=Sizes.added_layers, help="idle layers behind the target's own")
+    parser.add_argument("--rounds", type=int, default=usual.rounds)
+    parser.add_argument("--tokens", type=int, default=usual.num_tokens)
+    parser.add_argument("--layers", type=int, default=usual.added_layers, help="idle layers behind the target's own")
     parser.add_argument("--streams", type=int, nargs="*", default=[1, 2, 4, 8])
     parser.add_argument("--drafts", choices=list(DRAFTS), nargs="*", default=list(DRAFTS))
     parser.add_argument("--temperature", type=float, default=0.0)

@@ -88,6 +88,7 @@ ELSEWHERE = {
     "gateway/turn/revoked_keys.py": "journeys/test_revoked.py",
     "gateway/turn/duplicates.py": "gateway/turn/test_opening.py",
     "domain/fleet/cold_start.py": "registry/test_cold_starts.py",
+    "domain/registry/adapter.py": "domain/test_adapter.py",
     "domain/registry/price.py": "domain/billing/test_cost.py",
     "domain/billing/replica_use.py": "contracts/test_tenants_store.py",
     "domain/billing/usage_sum.py": "contracts/test_tenants_store.py",
