@@ -9,6 +9,7 @@ import pytest
 
 from axon.domain.failure import Failure
 from axon.engine import engine as engine_module
+from axon.engine.backend import open_backend
 from axon.engine.config import EngineConfig
 from axon.engine.core import NO_ADAPTERS, EngineCore
 from axon.engine.protocol.messages import Add, Refused
@@ -242,8 +243,8 @@ def test_an_engine_without_adapters_says_so(tiny_llama: Path, folders: Adapters)
 def test_a_backend_that_computes_no_adapters_as_on_a_gpu_refuses_them(
     tiny_llama: Path, folders: Adapters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = engine_module.open_backend
-    monkeypatch.setattr(engine_module, "open_backend", lambda *a, **k: replace(opened(*a, **k), adapters=None))
+    without = lambda *options, **named: replace(open_backend(*options, **named), adapters=None)  # noqa: E731
+    monkeypatch.setattr(engine_module, "open_backend", without)
     refusal = refusal_of(open_engine(tiny_llama, CONFIGS["float32"]), adapted("a", folders[0]))
     assert (refusal.code, refusal.message) == (Failure.ADAPTER_UNUSABLE, NO_ADAPTERS)
 

@@ -52,6 +52,8 @@ class Counters:
     step_s: float = 0.02
     gpus: Sequence[Gpu] = (Gpu(),)
     shelf: ShelfCounters | None = None
+    adapters_loaded: int = 0
+    adapters_dropped: int = 0
 
 
 class ScriptedWorker:
