@@ -1,5 +1,6 @@
 """LoRA adapters in an engine: the merged model's tokens, each row its own, nothing shared in the prefix cache."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,10 @@ import numpy as np
 import pytest
 
 from axon.domain.failure import Failure
+from axon.engine import engine as engine_module
+from axon.engine.backend import open_backend
 from axon.engine.config import EngineConfig
-from axon.engine.core import EngineCore
+from axon.engine.core import NO_ADAPTERS, EngineCore
 from axon.engine.protocol.messages import Add, Refused
 from tests.engine.adapter_files import ALL, adapted, make_adapter, merge
 from tests.engine.builders import (
@@ -235,6 +238,15 @@ def test_an_adapter_that_is_larger_than_all_their_memory_is_refused(tiny_llama: 
 def test_an_engine_without_adapters_says_so(tiny_llama: Path, folders: Adapters) -> None:
     engine = open_engine(tiny_llama, CONFIGS["float32"], adapter_slots=0)
     assert "runs no LoRA adapters" in refusal_of(engine, adapted("a", folders[0])).message
+
+
+def test_a_backend_that_computes_no_adapters_as_on_a_gpu_refuses_them(
+    tiny_llama: Path, folders: Adapters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = lambda *options, **named: replace(open_backend(*options, **named), adapters=None)  # noqa: E731
+    monkeypatch.setattr(engine_module, "open_backend", without)
+    refusal = refusal_of(open_engine(tiny_llama, CONFIGS["float32"]), adapted("a", folders[0]))
+    assert (refusal.code, refusal.message) == (Failure.ADAPTER_UNUSABLE, NO_ADAPTERS)
 
 
 def test_every_target_alone_changes_the_answer(tiny_llama: Path, tmp_path: Path) -> None:
