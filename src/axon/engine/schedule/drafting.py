@@ -137,6 +137,7 @@ def _ask_of(sequence: Sequence, span: Span, choice: Choice) -> DraftAsk:
         token_ids=tuple(sequence.token_ids[first : first + choice.chunk]),
         block_ids=tuple(sequence.block_ids),
         num_drafts=choice.num_drafts,
+        is_probe=choice.is_probe,
         draw=_draw_of(span.draw) if choice.num_drafts and span.draw else None,
     )
 
