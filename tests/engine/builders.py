@@ -46,7 +46,9 @@ ENGINE_CONFIG = EngineConfig(
     dtype="float32", threads=1, kv_memory_bytes=2 << 20, block_size=4, max_batch_tokens=96, max_sequences=8
 )
 
-FREE_DRAFTS = DraftCosts(num_streams=1, step_s=1.0, row_s=1e-9, round_s=1e-9, draft_row_s=1e-9, spend_s=inf, most=4)
+FREE_DRAFTS = DraftCosts(
+    num_streams=1, step_s=1.0, row_s=1e-9, round_s=1e-9, draft_row_s=1e-9, spend_s=inf, probe_s=inf, most=4
+)
 """Costs at which the draft model drafts for every stream that it has caught up with."""
 
 

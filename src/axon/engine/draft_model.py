@@ -47,7 +47,8 @@ class DraftModel:
                         if len(drafts) < known[span.id].num_drafts:
                             going.append(_next_span(span, token))
                 spans = going
-        return Drafted(by_id=by_id, rounds=tuple(rounds))
+        is_probe = all(ask.is_probe for ask in known.values())
+        return Drafted(by_id=by_id, rounds=tuple(rounds), is_probe=is_probe)
 
     def _run(self, batch: Batch, rounds: list[DraftRound]) -> list[int]:
         started_at = time.perf_counter()

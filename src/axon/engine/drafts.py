@@ -24,6 +24,8 @@ class DraftAsk:
     """Tokens to draft behind the stream's last token; with 0 the draft model only catches up."""
     draw: Draw | None = None
     """The draw of the first draft; None if nothing is drafted."""
+    is_probe: bool = False
+    """Whether it is only asked to find out what drafts are worth."""
 
     @property
     def end(self) -> int:
@@ -47,6 +49,8 @@ class Drafted:
 
     by_id: Mapping[str, list[int]] = field(default_factory=dict)
     rounds: tuple[DraftRound, ...] = ()
+    is_probe: bool = False
+    """Whether all of it was only to find out what drafts are worth."""
     num_accepted: int = 0
     """Drafts of these that the target model has accepted, once the step is settled."""
 

@@ -13,7 +13,7 @@ from axon.engine.schedule.draft_choice import CHUNK, Candidate, Choice, DraftCos
 from axon.engine.schedule.draft_ledger import ALLOWANCE, FIRST_STEPS, MOST_STEPS, DraftLedger
 
 CHEAP = DraftCosts(
-    num_streams=1, step_s=10.0, row_s=1.0, round_s=0.5, draft_row_s=0.5, spend_s=1000.0, most=8
+    num_streams=1, step_s=10.0, row_s=1.0, round_s=0.5, draft_row_s=0.5, spend_s=1000.0, probe_s=1000.0, most=8
 )  # a draft costs a fifth of a token
 
 
@@ -34,6 +34,7 @@ costs = st.builds(
     round_s=st.floats(0.01, 10),
     draft_row_s=st.floats(0.01, 10),
     spend_s=st.floats(0, 500),
+    probe_s=st.floats(0, 500),
     most=st.integers(1, 8),
 )
 candidates = st.lists(
@@ -94,7 +95,8 @@ def test_drafts_that_never_pay_are_not_even_tried() -> None:
 def test_bad_drafts_are_probed_one_at_a_time_and_only_from_what_may_be_spent() -> None:
     given_ = [candidate(0.05, num_unseen=20), candidate(0.02, num_unseen=2), candidate(0.01, num_unseen=9)]
     price = cost_s([2], 1, CHEAP)
-    assert choose(given_, with_costs(spend_s=price)) == [Choice(1, 1, 2)]
+    assert choose(given_, with_costs(probe_s=price)) == [Choice(1, 1, 2, is_probe=True)]
+    assert choose(given_, with_costs(probe_s=0.99 * price)) == []
     assert choose(given_, with_costs(spend_s=0.99 * price)) == []
 
 
@@ -111,6 +113,9 @@ def test_a_long_text_is_caught_up_in_chunks_where_the_rest_of_the_answer_repays_
     assert choose([candidate(0.9), short], with_costs(spend_s=1e9))[0].index == 0
     assert len(choose([candidate(0.9), short], with_costs(spend_s=1e9))) == 1, "it would cost more than it saves"
     assert choose([long], with_costs(spend_s=100.0)) == [], "nobody pays for it yet"
+    useless = candidate(0.0, num_unseen=100)
+    assert choose([useless], CHEAP) == [Choice(0, 0, 99, is_probe=True)]
+    assert choose([useless], with_costs(probe_s=20.0)) == [], "what was saved is not spent on probes"
 
 
 def test_expected_drafts_are_a_geometric_sum() -> None:
@@ -157,6 +162,7 @@ def run(
                 known.forget(0.98)
                 known.learn(num_drafted=choice.num_drafts, num_accepted=good)
             drafted = Drafted(
+                is_probe=all(choice.is_probe for choice in found),
                 rounds=tuple(DraftRound(num_tokens=size, num_attended=0, seconds=s) for size, s in rounds),
                 num_accepted=accepted,
             )

@@ -35,6 +35,8 @@ class DraftCosts:
     """What the draft model takes for each token of its batch."""
     spend_s: float
     """The most that the drafts of this step may cost."""
+    probe_s: float
+    """The most of it that may be spent to find out what drafts are worth."""
     most: int
     """Most draft tokens of a stream."""
 
@@ -77,6 +79,8 @@ class Choice:
     num_drafts: int
     chunk: int
     """Tokens that it computes first; with 0 drafts, only these."""
+    is_probe: bool = False
+    """Whether it is not expected to save time, only to show what drafts are worth."""
 
 
 def choose(candidates: Sequence[Candidate], costs: DraftCosts) -> list[Choice]:
@@ -127,23 +131,31 @@ def _probe(candidates: Sequence[Candidate], near: list[int], costs: DraftCosts) 
     """One draft for the stream that has fewest tokens unseen, if what may be spent pays for it; and its cost."""
     index = min(near, key=lambda index: candidates[index].num_unseen)
     added_s = cost_s([candidates[index].num_unseen], 1, costs)
-    return ([_drafting(candidates, index, 1)], added_s) if added_s <= costs.spend_s else ([], 0.0)
+    if added_s > min(costs.spend_s, costs.probe_s):
+        return [], 0.0
+    return [Choice(index, 1, candidates[index].num_unseen, is_probe=True)], added_s
 
 
 def _catch_up(
     candidates: Sequence[Candidate], far: list[int], costs: DraftCosts, spent_s: float, *, probes: bool
 ) -> list[Choice]:
     """A chunk for the stream that gains most by it; with ``probes`` also for one that only shows what drafts bring."""
-    best, chosen = 0.0, None
+    best = 0.0
+    chosen: int | None = None
+    probe: int | None = None
     for index in far:
         each = candidates[index]
         seen_s = each.num_unseen * costs.draft_row_s + -(-each.num_unseen // CHUNK) * costs.round_s
-        if spent_s + seen_s + costs.each_s > costs.spend_s:
-            continue
+        needed_s = spent_s + seen_s + costs.each_s
         saved_s = _saved_s(each, costs) - seen_s
-        if saved_s > best or (probes and chosen is None):
-            best, chosen = max(saved_s, best), index
-    return [] if chosen is None else [Choice(chosen, 0, min(candidates[chosen].num_unseen - 1, CHUNK))]
+        if needed_s <= costs.spend_s and saved_s > best:
+            best, chosen = saved_s, index
+        elif probes and probe is None and needed_s <= min(costs.spend_s, costs.probe_s):
+            probe = index
+    taken = probe if chosen is None else chosen
+    if taken is None:
+        return []
+    return [Choice(taken, 0, min(candidates[taken].num_unseen - 1, CHUNK), is_probe=chosen is None)]
 
 
 def _saved_s(candidate: Candidate, costs: DraftCosts) -> float:

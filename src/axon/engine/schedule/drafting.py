@@ -43,6 +43,9 @@ class Drafting:
 
         Drafts take only tokens and blocks that no sequence needs.
         """
+        self.asks = []
+        if limits.draft_price >= NO_DRAFTS and limits.draft_costs is None:
+            return [sequence.plan(share, self._eos_ids) for sequence, share in running]
         spans: list[Span] = []
         asking: list[tuple[Sequence, Span]] = []
         for sequence, share in running:
@@ -52,7 +55,8 @@ class Drafting:
             spans.append(sequence.plan(share, self._eos_ids, drafts))
             if may_ask:
                 asking.append((sequence, spans[-1]))
-        self.asks = self._ask(asking, limits) if asking else []
+        if asking:
+            self.asks = self._ask(asking, limits)
         return spans
 
     def add(self, batch: Batch, drafted: Drafted, find: Callable[[Span], Sequence | None], most: int) -> Batch:
@@ -137,6 +141,7 @@ def _ask_of(sequence: Sequence, span: Span, choice: Choice) -> DraftAsk:
         token_ids=tuple(sequence.token_ids[first : first + choice.chunk]),
         block_ids=tuple(sequence.block_ids),
         num_drafts=choice.num_drafts,
+        is_probe=choice.is_probe,
         draw=_draw_of(span.draw) if choice.num_drafts and span.draw else None,
     )
 

@@ -137,7 +137,9 @@ class LearnedController:
         num_drafts = sum(len(span.drafts) for span in batch.spans if span.id in drafted.by_id)
         costs = ledger.costs(num_streams=len(streams), num_attended=sum(streams), streams=self._streams)
         if costs is not None:
-            ledger.observe(drafted, costs, num_drafts=num_drafts, step_s=step_s)
+            num_others = sum(len(span.drafts) for span in batch.spans) - num_drafts
+            is_plain = len(streams) == len(batch.spans) and not num_others
+            ledger.observe(drafted, costs, num_drafts=num_drafts, step_s=step_s, is_plain=is_plain)
 
     def _begins_probe(self) -> bool:
         """Whether the next step goes without prompt tokens; never two in a row, so that prompts advance."""
