@@ -82,6 +82,8 @@ class Day:
     """Factor on all steps while another process has the cores."""
     slow_share: float = 0.0
     """Fraction of the steps in which it has."""
+    slow_until: int = 0
+    """The step up to which it has them from the start."""
     cold_factor: float = 1.0
     """Factor on the first step."""
     seed: int = 0
@@ -89,7 +91,7 @@ class Day:
     def factors(self) -> Iterator[tuple[float, float]]:
         """Of each step: the factor by its own chance, and the one of the process that has the cores."""
         numbers = Random(self.seed)
-        num_slow = 0
+        num_slow = max(0, self.slow_until - 1)
         yield self.cold_factor, 1.0
         while True:
             chance = numbers.lognormvariate(0, self.jitter)

@@ -15,6 +15,20 @@ from tests.long import examples
 MOST = 128
 NUM_STEPS = 300
 BUSY = Day(jitter=0.08, outliers=0.01, slow_factor=2.0, slow_share=0.1, cold_factor=5.0, seed=1)
+STEEP = Machine(
+    rows_s=((1, 0.03125), (2, 0.03125), (64, 0.15234375), (512, 1.02734375)),
+    stream_attended_s=5.2e-6,
+    prompt_attended_s=2.6e-6,
+)
+"""A row is free and each other one adds a sixteenth of a step."""
+FAR_SIGHTED = Machine(
+    rows_s=((1, 0.03125), (4, 0.03125), (64, 0.0751953125), (512, 0.4033203125)),
+    stream_attended_s=1.1e-5,
+    prompt_attended_s=2.8e-6,
+)
+"""A prompt's token at position 250 takes twice as long as its first."""
+FREED = Day(jitter=0.0625, slow_factor=2.0, slow_share=0.0625, seed=201)
+"""Another process has the cores until the first prompt has begun, and from then on never again."""
 
 
 def make_controller() -> LearnedController:
@@ -62,6 +76,8 @@ def allows_a_chunk(machine: Machine, num_streams: int) -> bool:
 @example(NEOVERSE, BUSY, 4)
 @example(TILED, BUSY, 4)
 @example(WIDE, BUSY, 4)
+@example(STEEP, FREED, 1)
+@example(FAR_SIGHTED, Day(), 1)
 @settings(max_examples=examples(25), deadline=None)
 def test_streams_beside_long_prompts_slow_down_little_and_prompts_go_on(
     machine: Machine, day: Day, num_streams: int
@@ -71,6 +87,20 @@ def test_streams_beside_long_prompts_slow_down_little_and_prompts_go_on(
     assert seen.slowdown(0.95) <= 2.5
     assert seen.progress(last=NUM_STEPS) > 0.3, "of the tokens that fit into twice the time"
     assert seen.progress(last=100) > 0.3, "nor does it get stuck"
+
+
+@given(machines(), st.floats(1.5, 2.5), st.integers(60, 90), st.integers(1, 4))
+@example(STEEP, 2.1, 62, 1)
+@settings(max_examples=examples(25), deadline=None)
+def test_a_machine_that_is_freed_while_prompts_begin_lets_no_large_chunks_in_for_long(
+    machine: Machine, slow_factor: float, until: int, num_streams: int
+) -> None:
+    """What was learned of the streams then is too much, and of the prompts beside them too little."""
+    assume(allows_a_chunk(machine, num_streams))
+    day = Day(jitter=0.05, slow_factor=slow_factor, slow_until=until)
+    seen = serve(machine, day, make_controller(), num_streams=num_streams, num_steps=NUM_STEPS)
+    assert seen.slowdown(0.95) <= 2.5
+    assert seen.progress(last=NUM_STEPS) > 0.3
 
 
 @pytest.mark.parametrize("machine", [XEON, NEOVERSE, TILED, WIDE])

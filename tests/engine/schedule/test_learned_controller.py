@@ -161,6 +161,25 @@ def test_a_step_that_took_far_too_long_is_checked_by_one_without_the_prompt() ->
     assert controller.limits(Ahead(4)).max_prefill_tokens == before, "it was delayed, and nothing has changed"
 
 
+def test_a_step_without_the_prompt_that_says_otherwise_than_expected_is_soon_followed_by_another() -> None:
+    """The machine has become twice as fast, and one measurement moves the estimate by half of that."""
+    controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0)
+    for _ in range(20):
+        observe(controller, make_batch(streams=1), 0.02)
+    apart, probes = 0, []
+    for _ in range(60):
+        chunk = controller.limits(Ahead(1)).max_prefill_tokens
+        observe(controller, make_batch(streams=1, prompt=chunk), 0.01 + 0.001 * chunk)
+        if chunk:
+            apart += 1
+        else:
+            probes.append(apart)
+            apart = 0
+    assert probes[1] == 4
+    assert probes[-1] == 16, "all is as expected again"
+    assert abs(controller.num_prefill_tokens(outlook(1)) - 9) <= 1
+
+
 def test_without_prompts_no_step_is_asked_for_and_drafts_have_a_price() -> None:
     controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0, drafts=True)
     limits = controller.limits(Ahead(1, has_prompts=False))

@@ -8,6 +8,7 @@ versions.
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, get_type_hints
 
 import msgspec
@@ -87,6 +88,7 @@ class Method:
         return bound(*values[: self.num_positional], **named)
 
 
+@cache
 def methods_of(port: str) -> tuple[Method, ...]:
     """The methods of a port that can be called from another process: the coroutines."""
     found = inspect.getmembers(PORTS[port], inspect.iscoroutinefunction)

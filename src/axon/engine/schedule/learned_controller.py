@@ -31,7 +31,7 @@ _AIM = 0.95  # of the time that prompts may take: steps scatter around their pre
 _CATCH_UP_S = 0.25  # time of a step in which interrupted streams are computed again: they have stood still for longer
 _LEAST_SPARE = 0.1  # fraction of the streams' own time left to prompts where the streams alone exceed their time
 _PROBE_EVERY = 16  # steps with prompt tokens between two probes
-_PROBE_APART = 4  # the same after a step that took far more or less time than predicted
+_PROBE_APART = 4  # the same after a step, be it a probe, that took far more or less time than predicted
 _SURPRISE = 1.35  # factor between the measured and the predicted time of such a step
 _FIRST_PRICE, _LEAST_PRICE = 0.3, 0.05  # of a draft token: before anything is known, and the lower bound
 # Ratios of the costs before anything is measured: [fixed, row, attended], and [token, attended] of a prompt.
@@ -63,10 +63,12 @@ class LearnedController:
         self._prompts = CostModel(_FIRST_PROMPT_COSTS, gain_up=0.2, gain_down=0.2)
         self._num_unprobed = 0
         """Steps with prompt tokens since the last one without."""
-        self._is_surprised = False
-        """Whether one of these took far more or less time than predicted."""
+        self._num_surprises = 0
+        """How many of these, and of that one, took far more or less time than predicted."""
         self._is_probing = False
         """Whether the last limits were those of a probe that was not observed yet."""
+        self._withheld: tuple[tuple[float, ...], float] | None = None
+        """The prompt tokens and the time of a surprising step that the next probe is to explain."""
 
     def limits(self, forecast: Forecast) -> StepLimits:
         """The chunk and the draft price for the work that stands before the next step."""
@@ -143,26 +145,46 @@ class LearnedController:
 
     def _begins_probe(self) -> bool:
         """Whether the next step goes without prompt tokens; never two in a row, so that prompts advance."""
-        is_due = self._num_unprobed >= (_PROBE_APART if self._is_surprised else _PROBE_EVERY)
+        is_due = self._num_unprobed >= (_PROBE_APART if self._num_surprises else _PROBE_EVERY)
         self._is_probing = not self._is_probing and (is_due or not self._streams.num_updates)
         return self._is_probing
 
     def _observe_streams(self, rows: tuple[float, ...], step_s: float) -> None:
-        factor = self._streams.update(rows, step_s)
+        ratio = step_s / self._streams.predict(rows)
+        is_surprising = self._streams.num_updates > 0 and _is_far(ratio)
+        if is_surprising and ratio < 1:  # nothing shortens a step but a machine that has become faster
+            factor = ratio
+            self._streams.scale(factor)
+            if self._prompts.num_updates <= _PROBE_APART:  # learned beside a time that was wrong: learn it anew
+                self._prompts.num_updates = 0
+        else:
+            factor = self._streams.update(rows, step_s)
         if self._is_probing:  # a machine that has become slower or faster since the last probe is so for prompts too
             self._prompts.scale(factor)
-        self._num_unprobed, self._is_surprised, self._is_probing = 0, False, False
+        if self._withheld is not None and self._num_surprises > 1 and not is_surprising:
+            # Not a delay, and the machine is as it was: the prompt tokens take so long, and more with each position.
+            tokens, withheld_s = self._withheld
+            self._prompts.update(tokens, withheld_s, given=self._streams.predict(rows))
+        self._withheld = None
+        # An estimate goes only part of the way to a measurement that is far above it: the next probe comes soon.
+        self._num_unprobed, self._num_surprises, self._is_probing = 0, int(is_surprising), False
 
     def _observe_prompts(self, tokens: tuple[float, ...], step_s: float, *, alone_s: float) -> None:
         if not self._streams.num_updates:
             return
         self._num_unprobed += 1
         ratio = step_s / (alone_s + self._prompts.predict(tokens))
-        if self._prompts.num_updates and not 1 / _SURPRISE < ratio < _SURPRISE:
-            self._is_surprised = True
+        if self._prompts.num_updates and _is_far(ratio):
+            self._num_surprises += 1
             if self._num_unprobed >= _PROBE_APART:
-                return  # the next step is a probe: it shows whether the machine has changed or this step was delayed
+                self._withheld = tokens, step_s
+                return  # the next step is a probe: it shows whether the machine has changed
         self._prompts.update(tokens, step_s, given=alone_s)
         # A lower bound on the token's cost: steps that were fast by chance must not let in a whole prompt for long.
         token_s, attended_s = self._prompts.costs
         self._prompts.costs = (max(token_s, alone_s / self._most / 2), attended_s)
+
+
+def _is_far(ratio: float) -> bool:
+    """Whether a measured time over the predicted one is a surprise."""
+    return not 1 / _SURPRISE < ratio < _SURPRISE
