@@ -17,7 +17,7 @@ from tests.gateway.offers.builders import FakeView, make_announced, make_offers
 def request_of(*scopes: Scope, models: tuple[str, ...] = ()) -> Request:
     clock = FakeClock()
     offers = make_offers(clock, make_announced("own", clock), view=FakeView(snapshot(deployment())))
-    identity = SimpleNamespace(scopes=frozenset(scopes), terms=Terms(models=models))
+    identity = SimpleNamespace(tenant="acme", scopes=frozenset(scopes), terms=Terms(models=models))
     app = SimpleNamespace(state=SimpleNamespace(gateway=SimpleNamespace(offers=offers)))
     return Request({"type": "http", "headers": [], "axon.identity": identity, "app": app})
 
