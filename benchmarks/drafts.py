@@ -62,6 +62,9 @@ class Sizes:
     temperature: float = 0.0
 
 
+DEFAULT = Sizes()
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """Answers to the same prompts, and what they took."""
@@ -160,14 +163,13 @@ def measure(source: Path, prompts: list[list[int]], names: list[str], config: En
 
 
 def main() -> int:
-    usual = Sizes()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=usual.rounds)
-    parser.add_argument("--tokens", type=int, default=usual.num_tokens)
-    parser.add_argument("--layers", type=int, default=usual.added_layers, help="idle layers behind the target's own")
-    parser.add_argument("--streams", type=int, nargs="*", default=[1, 2, 4, 8])
+    parser.add_argument("--rounds", type=int, default=DEFAULT.rounds)
+    parser.add_argument("--tokens", type=int, default=DEFAULT.num_tokens)
+    parser.add_argument("--layers", type=int, default=DEFAULT.added_layers, help="idle layers behind the target's own")
+    parser.add_argument("--streams", type=int, nargs="*", default=DEFAULT.streams)
     parser.add_argument("--drafts", choices=list(DRAFTS), nargs="*", default=list(DRAFTS))
-    parser.add_argument("--temperature", type=float, default=0.0)
+    parser.add_argument("--temperature", type=float, default=DEFAULT.temperature)
     parser.add_argument("--dtype", choices=["int8", "float32"], default="int8")
     parser.add_argument("--smoke", action="store_true", help="tiny models: whether it runs, not how fast")
     options = parser.parse_args()
