@@ -12,6 +12,8 @@ from tests import long
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 CASES = [*range(95)]
+LONG_MARKS = "long or anywhere or property"
+"""What ``make test-long`` runs."""
 
 
 def test_a_short_run_has_a_tenth_of_a_corpus() -> None:
@@ -83,6 +85,7 @@ def test_a_short_run_has_a_file_at_one_place_and_a_tenth_of_a_corpus_of_several_
 
 FILE = """
 import pytest
+from hypothesis import given, strategies as st
 
 @pytest.fixture(params=["embedded", "services"])
 def place(request): return request.param
@@ -94,22 +97,53 @@ def test_here_and_there(place): ...
 @pytest.mark.parametrize("number", range(5))
 def test_some(number): ...
 def test_another(): ...
+@pytest.mark.anywhere("format")
+@pytest.mark.parametrize("place", ["one", "other"])
+@pytest.mark.parametrize("format", ["json", "text"])
+@pytest.mark.everywhere
+def test_each_at_one_format(place, format): ...
+@given(st.integers())
+def test_any_number(number): ...
 """
 
 
-def test_a_long_run_has_every_place_and_every_case(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("from tests.conftest import *\nfrom tests.conftest import _SEED\n")
-    (tmp_path / "test_it.py").write_text(FILE)
+def collected(folder: Path, *, long_run: str, marks: str = "") -> list[str]:
+    """The tests that such a run of the file has."""
+    (folder / "conftest.py").write_text("from tests.conftest import *\nfrom tests.conftest import _SEED\n")
+    (folder / "test_it.py").write_text(FILE)
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-q", "--collect-only", "-m", "long or anywhere", str(tmp_path)),
-            *("-c", str(REPOSITORY / "pyproject.toml"), "--rootdir", str(tmp_path)),
+            *(sys.executable, "-m", "pytest", "-q", "--collect-only", "-m", marks, str(folder)),
+            *("-c", str(REPOSITORY / "pyproject.toml"), "--rootdir", str(folder)),
         ],
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TEST_SEED": "3", "TEST_LONG": "1", "PYTEST_ADDOPTS": ""},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
+            "TEST_SEED": "3",
+            "TEST_LONG": long_run,
+            "PYTEST_ADDOPTS": "",
+        },
         capture_output=True,
         text=True,
         check=False,
     )
-    found = [line.partition("::")[2].partition("[")[0] for line in done.stdout.splitlines() if "::" in line]
-    assert sorted(found) == ["test_here_or_there"] * 2 + ["test_some"] * 5, done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    return sorted(line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line)
+
+
+def test_a_long_run_has_every_place_every_case_and_every_property(tmp_path: Path) -> None:
+    found = [each.partition("[")[0] for each in collected(tmp_path, long_run="1", marks=LONG_MARKS)]
+    several = {"test_each_at_one_format": 4, "test_here_or_there": 2, "test_some": 5}
+    assert found == sorted(["test_any_number", *(name for name, count in several.items() for _ in range(count))])
+
+
+def test_a_short_run_has_one_value_of_the_parameter_that_a_mark_names(tmp_path: Path) -> None:
+    found = [each for each in collected(tmp_path, long_run="") if "one_format" in each]
+    assert len(found) == 2
+    assert len({("json" in each, "text" in each) for each in found}) == 1
+    assert {"one" in each.partition("[")[2] for each in found} == {True, False}
+
+
+def test_make_asks_for_these_marks() -> None:
+    assert f"-m '{LONG_MARKS}'" in (REPOSITORY / "Makefile").read_text()
