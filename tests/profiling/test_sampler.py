@@ -1,5 +1,6 @@
 """The sampler finds what computes, tells it from what waits, and knows its own cost."""
 
+import os
 import sys
 import threading
 
@@ -51,6 +52,32 @@ def test_a_busy_function_is_found_and_a_waiting_one_takes_no_processor_time() ->
     assert any("Busy.wait_known" in name for name in profile.frames)
     assert profile.cost_s > 0
     assert sys.getswitchinterval() == interval
+
+
+def spin_for_long(number: int = 0) -> int:
+    while number < 100_000_000:
+        number += 1
+    return number
+
+
+def test_the_main_thread_of_a_forked_process_is_found_too() -> None:
+    read_end, write_end = os.pipe()
+    if (pid := os.fork()) == 0:
+
+        def look() -> None:
+            made = (record_cpu(seconds, threading.Event()) for seconds in (0.3, 3.0))
+            profile = next(each for each in made if each.rounds >= 10)
+            os.write(write_end, heaviest(profile, Weight.CPU, 1)[0][0].encode())
+            os._exit(0)
+
+        threading.Thread(target=look, daemon=True).start()
+        spin_for_long()
+        os._exit(1)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as file:
+        told = file.read().decode()
+    os.waitpid(pid, 0)
+    assert "spin_for_long" in told
 
 
 def test_it_ends_when_it_is_stopped_and_says_how_long_it_took() -> None:

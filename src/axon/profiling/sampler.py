@@ -6,6 +6,7 @@ shows a thread's stack where it last gave up the interpreter's lock, or where it
 several small ones ran is a good guess, not a proof.
 """
 
+import os
 import sys
 import threading
 import time
@@ -22,6 +23,13 @@ NATIVE = "native threads"
 SWITCH_S = 0.0005
 """How long a thread that runs may keep the interpreter's lock from the sampler. With Python's own 5 ms most short work
 would be over when the sampler looks, and its time would be found at the place where the thread waits for more."""
+
+
+def native_id_of(thread: threading.Thread) -> int | None:
+    """The system's number of a thread. That of a forked process's main thread is still its parent's in Python 3.11."""
+    if sys.platform == "linux" and thread is threading.main_thread():
+        return os.getpid()
+    return thread.native_id
 
 
 class Sampler:
@@ -41,7 +49,7 @@ class Sampler:
     def sample(self) -> None:
         """Looks at every thread but the caller's once."""
         frames = sys._current_frames()
-        threads = {each.ident: (each.name, each.native_id) for each in threading.enumerate()}
+        threads = {each.ident: (each.name, native_id_of(each)) for each in threading.enumerate()}
         for ident, frame in frames.items():
             if ident != self._own:
                 self._look(*threads.get(ident, ("unnamed thread", None)), frame)
