@@ -12,6 +12,8 @@ def test_the_codes_are_those_that_stored_turns_have() -> None:
         "CONTEXT_TOO_LONG": "context_length_exceeded",
         "KV_SHARE_TOO_SMALL": "kv_share_exceeded",
         "PROMPT_LOGPROBS_UNSUPPORTED": "prompt_logprobs_unsupported",
+        "ADAPTER_UNUSABLE": "adapter_unusable",
+        "ADAPTER_UNAVAILABLE": "adapter_unavailable",
         "INVALID": "invalid_value",
         "ENGINE_CRASH": "worker_crash",
         "VERSION_GONE": "version_gone",

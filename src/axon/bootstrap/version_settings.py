@@ -12,6 +12,8 @@ from axon.weights.source import parse_source
 _OWN = ("kind", "dtype", "max_model_len")
 """Engine settings for which a version has fields of their own."""
 MORE = (
+    "adapter_memory_bytes",
+    "adapter_slots",
     "block_size",
     "call_format",
     "device",
