@@ -111,13 +111,14 @@ def test_what_is_wrong_with_the_local_file_is_not_said_of_the_bucket(
     """Also of one that has vanished since it was looked for."""
     path = tmp_path / "one.backup"
     path.write_bytes(b"axon")
+    endpoint = s3.shared_server().url  # before files cannot be opened: it may start only now
 
     def fails(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(Path, "open", fails)
     with pytest.raises(Misconfigured, match=rf"one\.backup cannot be read: {error.strerror}") as refused:
-        upload(path, "s3://not-there/nightly", endpoint=s3.shared_server().url)
+        upload(path, "s3://not-there/nightly", endpoint=endpoint)
     assert "bucket" not in refused.value.message
 
 
