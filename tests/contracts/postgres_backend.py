@@ -5,6 +5,7 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -90,7 +91,8 @@ def _shared_server(tls: bool) -> PostgresServer:
     atexit.register(server.kill)
     server.start()
     server.execute(f"CREATE DATABASE {TEMPLATE}")
-    asyncio.run(_migrate(server.database_url(TEMPLATE)))
+    with ThreadPoolExecutor(1) as thread:  # the first test that needs it may be in a loop of its own
+        thread.submit(asyncio.run, _migrate(server.database_url(TEMPLATE))).result()
     return server
 
 
