@@ -312,7 +312,8 @@ class EngineCore:
     def _learn(self, done: _Computed, step_s: float, drafted: Drafted) -> None:
         """Takes in how long a batch took, and what its drafts took and were worth."""
         compute_s = done.compute_s - drafted.seconds
-        drafted = replace(drafted, num_accepted=self._scheduler.drafting.take_accepted())
+        if self._draft_model is not None:
+            drafted = replace(drafted, num_accepted=self._scheduler.drafting.take_accepted())
         self._controller.observe(done.batch, step_s=step_s - drafted.seconds, compute_s=compute_s, drafted=drafted)
         if self._scheduler.shelf is not None:
             num_tokens = sum(len(span.token_ids) for span in done.batch.spans if not span.is_stream)

@@ -124,8 +124,8 @@ def test_guesses_that_are_right_save_steps() -> None:
             drawn = [Drawn(draw.position % 4 + 1) for draw in batch.draws]
             scheduler.settle(batch, drawn)
             steps += 1
-        assert (scheduler.num_accepted > 0) == (price < NO_DRAFTS)
-        assert scheduler.num_accepted <= scheduler.num_drafted
+        assert (scheduler.drafting.num_accepted.total() > 0) == (price < NO_DRAFTS)
+        assert scheduler.drafting.num_accepted.total() <= scheduler.drafting.num_drafted.total()
         return steps
 
     assert num_steps(CHEAP) < num_steps(NO_DRAFTS) / 2
@@ -145,5 +145,5 @@ def test_guesses_take_no_block_that_another_sequence_needs() -> None:
         for sequence in scheduler._roster.running:
             for _ in range(30):
                 sequence.drafter.learn(num_drafted=8, num_accepted=8)
-    assert scheduler.num_drafted > 0
+    assert scheduler.drafting.num_drafted.total() > 0
     assert scheduler.preemptions <= 1, "a guess has parked somebody"

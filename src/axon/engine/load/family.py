@@ -13,13 +13,13 @@ class LayerNorms:
     """The norms of a layer by their names in the files; the defaults are Llama's."""
 
     input: str = "input_layernorm"
-    """Before attention."""
+    """The norm before attention."""
     mlp: str = "post_attention_layernorm"
-    """Before the MLP."""
+    """The norm before the MLP."""
     attention_post: str = ""
-    """Of attention's output, before it is added to the hidden rows; empty: none."""
+    """The norm of attention's output, before it is added to the hidden rows; empty: none."""
     mlp_post: str = ""
-    """Of the MLP's output, likewise."""
+    """The norm of the MLP's output, likewise."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Family:
     norm_offset: float = 0.0
     """What is added to the weights of all norms: Gemma's are stored as the distance from 1."""
     activation: str = "silu"
-    """Of the gate of an MLP, as config.json names it."""
+    """The activation of an MLP's gate, as config.json names it."""
     scales_embedding: bool = False
     """Whether embeddings are multiplied by the root of the hidden size."""
     query_scalar: float = 0.0

@@ -13,15 +13,15 @@ _FOUR_BITS = ("awq", "gptq")
 
 def check_quantisation(quantisation: Mapping[str, Any]) -> None:
     """Raises ``Misconfigured`` unless this is a layout that the engine reads."""
-    if not is_four_bits(quantisation):
-        check_fp8(quantisation)
-    else:
+    if is_four_bits(quantisation):
         read_four_bits(quantisation)
+    else:
+        check_fp8(quantisation)
 
 
 def is_four_bits(quantisation: Mapping[str, Any] | None) -> bool:
     """Whether its matrices are in four bits."""
-    return bool(quantisation) and (quantisation or {}).get("quant_method") in _FOUR_BITS
+    return (quantisation or {}).get("quant_method") in _FOUR_BITS
 
 
 def is_fp8(quantisation: Mapping[str, Any] | None) -> bool:

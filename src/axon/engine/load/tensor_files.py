@@ -49,10 +49,11 @@ def check_tensors(model_dir: Path, architecture: Architecture) -> None:
 def check_shapes(model_dir: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Raises Misconfigured unless the folder has these tensors, in these shapes and not quantised."""
     tensors = find_tensors(model_dir)
+    layout = four_bits_of(model_dir) if any(name.endswith(".qweight") for name in tensors) else None
     for name, shape in shapes.items():
         tensor = tensors.get(name)
         if tensor is None and part_of(name, "qweight") in tensors:
-            _check_four_bits(name, shape, tensors, four_bits_of(model_dir))
+            _check_four_bits(name, shape, tensors, layout)
             continue
         if tensor is None:
             raise Misconfigured(f"{model_dir} has no tensor {name!r}")

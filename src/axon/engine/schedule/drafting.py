@@ -34,7 +34,7 @@ class Drafting:
         self.asks: list[DraftAsk] = []
         """What the draft model is asked in the step that was planned last."""
         self._acceptance = Acceptance()
-        """Of the draft model's drafts, over all sequences."""
+        """How often the draft model's drafts were right, over all sequences."""
         self._blocks = DraftBlocks(allocation.pool)
         self._num_reported = 0
 

@@ -80,16 +80,6 @@ class Scheduler:
         self._head_wait = HeadWait()
 
     @property
-    def num_drafted(self) -> int:
-        """Draft tokens computed since the start."""
-        return self.drafting.num_drafted.total()
-
-    @property
-    def num_accepted(self) -> int:
-        """Draft tokens that were accepted since the start."""
-        return self.drafting.num_accepted.total()
-
-    @property
     def num_running(self) -> int:
         return len(self._roster.running)
 

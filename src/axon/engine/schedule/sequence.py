@@ -90,7 +90,7 @@ class Sequence:
     num_seen: int = 0
     """Tokens whose KV the draft model has, see ``schedule.draft_blocks``."""
     model_acceptance: Acceptance = field(default_factory=lambda: Acceptance(strength=_MODEL_STRENGTH))
-    """Of the draft model's drafts."""
+    """How often the draft model's drafts were right."""
     tag: bytes = field(init=False)
     """Its session's, by which its blocks on the shelf are erased; none without a session."""
     penalised_prompt: tuple[int, ...] = field(init=False)
