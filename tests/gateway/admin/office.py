@@ -31,6 +31,7 @@ from axon.registry.catalog import Catalog
 from axon.registry.drain_orders import DrainOrders
 from axon.registry.fleet_report import FleetReports
 from axon.registry.holders import Holders
+from axon.registry.observations import Observations
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock, SystemClock
 from axon.runtime.lifecycle import Lifecycle
@@ -107,6 +108,7 @@ class Office:
                 process="gateway-1",
                 alerts=alerts,
                 traced=self.traced,
+                observations=Observations(self.cache),
                 drains=DrainOrders(self.live.wakeups, answer_s=0.2),
                 settings=lambda: self.settings,
                 fetch_adapter=self._fetch_adapter,

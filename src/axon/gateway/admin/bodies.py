@@ -21,6 +21,7 @@ from axon.profiling.asking import Profiles
 from axon.registry.catalog import Catalog
 from axon.registry.drain_orders import DrainOrders
 from axon.registry.fleet_report import FleetReports
+from axon.registry.observations import Observations
 from axon.runtime.clock import Clock
 from axon.sessions.traced_turns import TracedTurns
 from axon.telemetry.recent import RecentLines
@@ -51,6 +52,8 @@ class Admin:
     alerts: Alerts | None
     """None where no Alertmanager is configured."""
     traced: TracedTurns
+    observations: Observations
+    """What the gateways have counted of rollouts."""
     drains: DrainOrders
     settings: Callable[[], Sequence["SettingInEffect"]]
     """The settings of this process, without secrets."""

@@ -24,8 +24,8 @@ async def index(request: Request, after: str = "0", limit: str = DEFAULT_LIMIT, 
     records has fewer than ``limit``."""
     catalog, number, most = admin_of(request).catalog, _number(after), limit_of(limit)
     if is_descending(order):
-        found = await _newest(catalog, number - 1 if number else await catalog.revision(), most)
-        return listed(found, _LOOK, has_more=bool(found) and found[-1].number > 1)
+        newest = await _newest(catalog, number - 1 if number else await catalog.revision(), most)
+        return listed(newest, _LOOK, has_more=bool(newest) and newest[-1].number > 1)
     found = await catalog.changes(after=number, limit=most)
     return listed(found, _LOOK, has_more=bool(found) and found[-1].number < await catalog.revision())
 

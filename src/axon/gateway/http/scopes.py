@@ -109,6 +109,7 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "DELETE /v1/admin/deployments/{deployment_id}": _ADMIN,
     "GET /v1/admin/deployments/{deployment_id}/rollout": _ADMIN,
     "POST /v1/admin/deployments/{deployment_id}/rollout": _ADMIN,
+    "GET /v1/admin/deployments/{deployment_id}/rollout/figures": _ADMIN,
     "POST /v1/admin/deployments/{deployment_id}/rollout/pause": _ADMIN,
     "POST /v1/admin/deployments/{deployment_id}/rollout/resume": _ADMIN,
     "POST /v1/admin/deployments/{deployment_id}/rollout/step": _ADMIN,
