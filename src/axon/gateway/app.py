@@ -12,6 +12,7 @@ from starlette.routing import Route
 from axon.errors import AxonError, InvalidInput, NotFound
 from axon.gateway import access, health, streams
 from axon.gateway.admin import (
+    adapters,
     alerts,
     aliases,
     changes,
@@ -27,8 +28,11 @@ from axon.gateway.admin import (
     tenants,
     traces,
     usage,
+    workers,
 )
 from axon.gateway.admin import models as registered_models
+from axon.gateway.admin import settings as settings_in_effect
+from axon.gateway.admin import streams as live_streams
 from axon.gateway.admin.bodies import Admin
 from axon.gateway.anthropic import routes as messages
 from axon.gateway.batches import files as uploads
@@ -45,6 +49,8 @@ from axon.gateway.http.socket_exchange import Sockets
 from axon.gateway.ollama import models as ollama_models
 from axon.gateway.ollama import routes as ollama
 from axon.gateway.openai import chat, classify, completions, embeddings, models, scores, stored, tokens
+from axon.gateway.pages import routes as page_routes
+from axon.gateway.pages.parts import Pages
 from axon.gateway.responses import conversations
 from axon.gateway.responses import routes as responses
 from axon.gateway.responses.socket import serve_responses
@@ -62,8 +68,9 @@ PARTS = (
     *(ollama, ollama_models),
     *(uploads, batch_routes),
     *(tenants, plans, keys),
-    *(registered_models, deployments, rollouts, aliases, prices, changes),
-    *(fleet, overview, profiles, logs, alerts, traces, access, health),
+    *(registered_models, adapters, deployments, rollouts, aliases, prices, changes),
+    *(fleet, workers, overview, live_streams, profiles, logs, alerts, traces, settings_in_effect),
+    *(access, health, page_routes),
 )
 """The modules that make up the API; each has a router."""
 _DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"})
@@ -97,11 +104,13 @@ def build_app(
     version: str,
     local_key: str | None = None,
     batches: BatchParts | None = None,
+    pages: Pages | None = None,
 ) -> Middleware:
     """Returns the application, ready to serve. ``local_key`` is that of Ollama's clients on this machine that have
-    none; without it they need one."""
+    none; without it they need one. Without ``pages`` no cookie is read."""
     app = routes(version)
     app.state.gateway, app.state.admin, app.state.batches = gateway, admin, batches
+    app.state.pages = pages
     app.add_exception_handler(AxonError, _on_error)
     app.add_exception_handler(Exception, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -117,6 +126,8 @@ def build_app(
         cors_origins=origins_of(gateway.config.cors_origins),
         local_key=local_key,
         traces=gateway.traces,
+        web_sessions=pages.sessions if pages else None,
+        path_prefix=gateway.config.path_prefix,
         paths=[route.path for route in _routes() if "{" not in route.path],
         serve_socket=Sockets(max_of_tenant=gateway.config.max_tenant_sockets).serve,
     )
