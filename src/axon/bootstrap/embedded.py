@@ -16,7 +16,7 @@ from axon.bootstrap.preflight import require_device, require_engine
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.profiles import profiled
-from axon.bootstrap.ready import Ready
+from axon.bootstrap.ready import Ready, start_code
 from axon.bootstrap.services import require_pool
 from axon.bootstrap.spare import open_spare
 from axon.bootstrap.workers import open_workers, prepare_models
@@ -69,7 +69,8 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                     await control.sweeper.recover()
                 process.lifecycle.ready = True
                 stack.enter_context(announced(settings.data_dir / "server", gateway.ready.url))
-                on_ready(replace(gateway.ready, engine_pids=working.engine_pids))
+                code = await start_code(settings, services.live.cache, process.clock)
+                on_ready(replace(gateway.ready, engine_pids=working.engine_pids, code=code))
 
             async def drain() -> None:
                 # It goes on to listen, for its readers and probes: whoever asks for more is told.

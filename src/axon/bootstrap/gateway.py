@@ -200,7 +200,15 @@ async def open_gateway(
     access = await open_access(process, services, gateway, name, process_name or name)
     batches = Batches(settings, services.store, await open_files(settings, stack))
     key = _local_key(settings)
-    app = build_app(gateway, access.admin, access.authenticator, version=version(), local_key=key, batches=batches.room)
+    app = build_app(
+        gateway,
+        access.admin,
+        access.authenticator,
+        version=version(),
+        local_key=key,
+        batches=batches.room,
+        pages=access.pages,
+    )
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
     listener.listen(2048)
     grpc = await open_grpc(settings, gateway, app, stack)

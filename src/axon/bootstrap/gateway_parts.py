@@ -31,7 +31,9 @@ from axon.registry.observing import Observing
 from axon.sessions.sessions import Sessions, make_sessions
 from axon.sessions.traced_turns import TracedTurns
 from axon.telemetry import logs
+from axon.telemetry.build import version
 from axon.tenants.keyring import Keyring
+from axon.tenants.one_time_codes import OneTimeCodes
 from axon.tenants.revocations import Revocations
 from axon.tenants.tenancy import Tenancy
 
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
     from axon.gateway.admin.bodies import Admin
     from axon.gateway.http.auth import Authenticator
     from axon.gateway.http.body import Bodies
+    from axon.gateway.http.guess_limit import GuessLimit
     from axon.gateway.http.last_use import LastUse
+    from axon.gateway.pages.parts import Pages
     from axon.gateway.turn.context import Gateway
     from axon.gateway.turn.follow import Follower
     from axon.gateway.turn.observer import TurnObserving
@@ -111,6 +115,7 @@ class Access:
     authenticator: "Authenticator"
     last_use: "LastUse"
     revocations: Revocations
+    pages: "Pages"
     key: str | None
     """The development key's text, on the start that created it."""
 
@@ -142,16 +147,38 @@ async def open_access(process: Process, services: Services, gateway: "Gateway", 
         traced=TracedTurns(sessions.lookup, live.log, store.turns, clock),
         clock=clock,
     )
+    guesses = GuessLimit(settings.gateway.failures_per_minute, clock)
     authenticator = Authenticator(
         store.keys,
         pepper,
         clock,
         defaults=defaults,
         revoked=revocations.revoked,
-        guesses=GuessLimit(settings.gateway.failures_per_minute, clock),
+        guesses=guesses,
         used=last_use.note,
     )
-    return Access(admin=admin, authenticator=authenticator, last_use=last_use, revocations=revocations, key=key)
+    pages = _make_pages(process, services, authenticator, guesses)
+    return Access(
+        admin=admin, authenticator=authenticator, last_use=last_use, revocations=revocations, pages=pages, key=key
+    )
+
+
+def _make_pages(process: Process, services: Services, authenticator: "Authenticator", guesses: "GuessLimit") -> "Pages":
+    from axon.gateway.pages.assets import Assets
+    from axon.gateway.pages.parts import Pages
+    from axon.gateway.pages.sign_in import SignIn
+    from axon.gateway.pages.web_sessions import WebSessions
+
+    config, clock = process.settings.gateway, process.clock
+    sessions = WebSessions(services.store.web_sessions, authenticator, clock, config)
+    codes = OneTimeCodes(services.live.cache, clock)
+    return Pages(
+        sign_in=SignIn(authenticator, sessions, codes, guesses),
+        sessions=sessions,
+        assets=Assets(),
+        config=config,
+        version=version(),
+    )
 
 
 def _open_alerts(url: str) -> "Alerts | None":

@@ -55,6 +55,7 @@ Processes = Annotated[
     int | None,
     typer.Option("--processes", min=1, help="Processes that serve the port. [default: 1 below 8 cores, else up to 4]"),
 ]
+Open = Annotated[bool, typer.Option("--open", help="Show the chat in the browser of this machine.")]
 Model = Annotated[
     str | None,
     typer.Option("--model", metavar="PATH", help="A safetensors folder, a .gguf file, a name in the models folder."),

@@ -16,6 +16,7 @@ from axon.console.flags import (
     Model,
     ModelName,
     Models,
+    Open,
     Port,
     Processes,
     Queue,
@@ -35,6 +36,7 @@ def serve(
     metrics_port: MetricsPort = None,
     metrics_compat: MetricsCompat = None,
     processes: Processes = None,
+    open_: Open = False,
     model: Models = None,
     model_name: ModelName = None,
     engine: EngineKind = None,
@@ -52,6 +54,7 @@ def serve(
     \b
     Examples:
       axon serve
+      axon serve --open
       axon serve --port 9000 --model ~/models/Qwen3-0.6B
       axon serve --model small=default --model qwen=~/models/Qwen3-0.6B
       axon serve --engine echo --set engine.echo_step_s=0.05
@@ -72,7 +75,7 @@ def serve(
     )
     from axon.console.serving import serve_until_stopped
 
-    raise typer.Exit(serve_until_stopped(loaded.settings))
+    raise typer.Exit(serve_until_stopped(loaded.settings, opens_page=open_))
 
 
 def gateway(

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import asdict
-from ipaddress import ip_address
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ import httpx
 
 from axon.console.chat import ChatRequest, Piece
 from axon.errors import AxonError, Forbidden, Misconfigured, Unauthenticated, Unavailable
+from axon.runtime.loopback import is_loopback
 from axon.settings import client_variable
 
 if TYPE_CHECKING:
@@ -182,8 +182,4 @@ def _development_key(settings: "Settings") -> str | None:
 
 
 def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(urlsplit(url).hostname or "")

@@ -26,8 +26,9 @@ Role = Literal["serve", "gateway", "worker", "control"]
 _logger = structlog.get_logger("axon.process")
 
 
-def serve_until_stopped(settings: "Settings", role: Role = "serve") -> int:
-    """Runs the server, or one role of it; returns the process's exit code."""
+def serve_until_stopped(settings: "Settings", role: Role = "serve", *, opens_page: bool = False) -> int:
+    """Runs the server, or one role of it; returns the process's exit code. ``opens_page`` shows the chat in a
+    browser."""
     logs.configure(settings.log, service="axon" if role == "serve" else f"axon-{role}")
     progress = StartProgress(Console(stderr=True))
 
@@ -37,6 +38,8 @@ def serve_until_stopped(settings: "Settings", role: Role = "serve") -> int:
             _log_ready(ready, role)
         if shows_banner(settings.log.banner, writes_json=logs.writes_json(), is_one_file=_is_one_file()):
             print(screen(ready, bold=_bold if sys.stdout.isatty() else str), flush=True)
+        if opens_page and (page := getattr(ready, "page", "")):
+            open_page(page)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
@@ -71,6 +74,15 @@ async def _serving(
             from axon.bootstrap import control
 
             return await control.serve(settings, on_ready=on_ready)
+
+
+def open_page(address: str) -> None:
+    """Opens a page in the browser of this machine, where there is one. In a thread: some browsers keep who starts them
+    waiting."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
 def shows_banner(banner: str, *, writes_json: bool, is_one_file: bool) -> bool:
@@ -176,6 +188,7 @@ def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
     return f"""
   {bold(f"Axon {version()} {'is up and waits for a worker' if ready.waits else 'is ready'}")}
 
+  Chat     {bold(ready.page)}{_for_a_minute(ready)}
   API      {bold(ready.url + "/v1")}   (pages: {ready.url}/docs){fronts}{grpc}
   Model{"s" if len(ready.models) > 1 else " "}   {bold(", ".join(ready.models))}
   Key      {key}
@@ -191,6 +204,10 @@ curl {ready.url}/v1/chat/completions \\
 
   ctrl-c stops the server (process {ready.pid}{engine})
 """
+
+
+def _for_a_minute(ready: "Ready") -> str:
+    return "   (signs you in once, within a minute)" if ready.code else ""
 
 
 def _engines(pids: "tuple[int, ...]") -> str:

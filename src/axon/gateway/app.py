@@ -45,6 +45,8 @@ from axon.gateway.http.socket_exchange import Sockets
 from axon.gateway.ollama import models as ollama_models
 from axon.gateway.ollama import routes as ollama
 from axon.gateway.openai import chat, classify, completions, embeddings, models, scores, stored, tokens
+from axon.gateway.pages import routes as page_routes
+from axon.gateway.pages.parts import Pages
 from axon.gateway.responses import conversations
 from axon.gateway.responses import routes as responses
 from axon.gateway.responses.socket import serve_responses
@@ -63,7 +65,7 @@ PARTS = (
     *(uploads, batch_routes),
     *(tenants, plans, keys),
     *(registered_models, deployments, rollouts, aliases, prices, changes),
-    *(fleet, overview, profiles, logs, alerts, traces, access, health),
+    *(fleet, overview, profiles, logs, alerts, traces, access, health, page_routes),
 )
 """The modules that make up the API; each has a router."""
 _DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"})
@@ -97,11 +99,13 @@ def build_app(
     version: str,
     local_key: str | None = None,
     batches: BatchParts | None = None,
+    pages: Pages | None = None,
 ) -> Middleware:
     """Returns the application, ready to serve. ``local_key`` is that of Ollama's clients on this machine that have
-    none; without it they need one."""
+    none; without it they need one. Without ``pages`` no cookie is read."""
     app = routes(version)
     app.state.gateway, app.state.admin, app.state.batches = gateway, admin, batches
+    app.state.pages = pages
     app.add_exception_handler(AxonError, _on_error)
     app.add_exception_handler(Exception, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -117,6 +121,8 @@ def build_app(
         cors_origins=origins_of(gateway.config.cors_origins),
         local_key=local_key,
         traces=gateway.traces,
+        web_sessions=pages.sessions if pages else None,
+        path_prefix=gateway.config.path_prefix,
         paths=[route.path for route in _routes() if "{" not in route.path],
         serve_socket=Sockets(max_of_tenant=gateway.config.max_tenant_sockets).serve,
     )

@@ -62,6 +62,16 @@ class GatewayConfig:
     over loopback alone, and neither from a web page nor through a proxy. Needs a loopback host, and
     proxies = 0. Do not use it behind a proxy on this machine: one that adds none of X-Forwarded-For, Forwarded,
     X-Real-IP and Via cannot be recognised, and all its clients would be let in."""
+    path_prefix: str = ""
+    """The path under which a proxy shows this server, as in /axon; it is cut off the paths of requests that have it,
+    and the pages' cookie is good below it alone. Where it is empty and proxies is not 0, X-Forwarded-Prefix says
+    it."""
+    web_session_idle_s: float = 12 * 3600.0
+    """A browser that is signed in is signed out after this time without a request."""
+    web_session_s: float = 7 * 24 * 3600.0
+    """A browser is signed out after this time in any case."""
+    max_key_web_sessions: int = 20
+    """Browsers that may be signed in as one key at once; the oldest is signed out for one more."""
     cors_origins: str = ""
     """Origins of web pages that may call the API from a browser (CORS), separated by commas, as in
     https://chat.example.com,http://localhost:3000; * allows every page. By default no other site's page may call it."""

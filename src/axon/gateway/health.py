@@ -1,4 +1,4 @@
-"""Routes that need no key: the liveness and readiness probes, and a pointer to the API. Knows no tenant."""
+"""Routes that need no key: the liveness and readiness probes. Knows no tenant."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -7,21 +7,6 @@ from starlette.responses import JSONResponse, Response
 from axon.gateway.turn.context import gateway_of
 
 router = APIRouter(tags=["health"])
-
-_POINTER = {
-    "name": "Axon",
-    "api": "/v1",
-    "docs": "/docs",
-    "ready": "/readyz",
-    "message": "The API needs a key as the bearer token; /docs takes it as the password of any user name.",
-}
-
-
-@router.head("/", include_in_schema=False)
-@router.get("/", include_in_schema=False)
-async def pointer() -> Response:
-    """Returns the paths of the API, its documentation and the readiness probe."""
-    return JSONResponse(_POINTER)
 
 
 @router.head("/livez", include_in_schema=False)

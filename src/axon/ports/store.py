@@ -15,6 +15,7 @@ from axon.domain.tenants.access import Access
 from axon.domain.tenants.key import Key
 from axon.domain.tenants.storage import Stored
 from axon.domain.tenants.tenant import Plan, Tenant
+from axon.domain.tenants.web_session import WebSession
 from axon.domain.turn import Turn, TurnState, Unfinished
 from axon.errors import DependencyDown
 from axon.ports.batch_store import BatchStore, FileRecords
@@ -50,6 +51,25 @@ class KeyStore(KeyLookup, Protocol):
     async def rotate(self, new: Key, *, until: float) -> bool:
         """Adds a key that replaces its ``previous`` one, which expires at ``until`` at the latest; False if there is
         none."""
+
+
+class WebSessionStore(Protocol):
+    """Web sessions: browsers that are signed in as an API key."""
+
+    async def open(self, session: WebSession, *, now: float, most: int) -> None:
+        """Adds a session. Sessions of its key beyond the ``most`` newest are ended, and so are all that are over."""
+
+    async def find(self, session_id: str) -> WebSession | None:
+        """The session, which may be over."""
+
+    async def renew(self, session_id: str, *, ends_at: float) -> None:
+        """Lets a session last longer; never shortens it, and begins none that has ended."""
+
+    async def end(self, session_id: str) -> bool:
+        """Ends a session; False when there is none."""
+
+    async def end_all(self, key_id: str) -> int:
+        """Ends all sessions of a key. Returns how many."""
 
 
 class TenantStore(Protocol):
@@ -318,6 +338,9 @@ class Store(Protocol):
 
     @property
     def keys(self) -> KeyStore: ...
+
+    @property
+    def web_sessions(self) -> WebSessionStore: ...
 
     @property
     def tenants(self) -> TenantStore: ...

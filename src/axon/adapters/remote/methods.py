@@ -31,6 +31,7 @@ from axon.ports.store import (
     Terms,
     Tombstones,
     UsageStore,
+    WebSessionStore,
 )
 
 PORTS: Mapping[str, type] = {
@@ -46,6 +47,7 @@ PORTS: Mapping[str, type] = {
     "queue": Lanes,
     "journal": Journal,
     "keys": KeyStore,
+    "web_sessions": WebSessionStore,
     "tenants": TenantStore,
     "plans": PlanStore,
     "registry": RegistryRows,

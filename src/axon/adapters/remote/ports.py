@@ -29,6 +29,7 @@ from axon.ports.store import (
     Terms,
     Tombstones,
     UsageStore,
+    WebSessionStore,
 )
 from axon.runtime.clock import Clock
 
@@ -69,6 +70,7 @@ class RemoteStore:
     """The hub's store."""
 
     keys: KeyStore
+    web_sessions: WebSessionStore
     tenants: TenantStore
     plans: PlanStore
     registry: RegistryStore
@@ -108,6 +110,7 @@ class RemotePorts:
         self.journal: Journal = _remote("journal", link)
         self.store = RemoteStore(
             keys=_remote("keys", link),
+            web_sessions=_remote("web_sessions", link),
             tenants=_remote("tenants", link),
             plans=_remote("plans", link),
             registry=RemoteRegistry(_remote("registry", link)),

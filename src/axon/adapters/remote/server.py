@@ -30,6 +30,7 @@ _MAX_UNSENT_BYTES = 16 << 20
 _LIVE = ("log", "leases", "accounts", "crowds", "shares", "cache", "pins", "presences", "wakeups")
 _STORE = (
     "keys",
+    "web_sessions",
     "tenants",
     "plans",
     "usage",

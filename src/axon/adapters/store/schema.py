@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0013"
+HEAD = "0014"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -35,6 +35,19 @@ keys = Table(
 )
 
 Index("keys_by_tenant", keys.c.tenant, keys.c.created_at)
+
+web_sessions = Table(
+    "web_sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("key_id", Text, nullable=False),
+    Column("user_name", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+)
+
+Index("web_sessions_by_key", web_sessions.c.key_id, web_sessions.c.created_at)
+Index("web_sessions_by_end", web_sessions.c.ends_at)
 
 plans = Table(
     "plans",

@@ -20,6 +20,7 @@ from axon.adapters.store.tables.terms import SqlTerms
 from axon.adapters.store.tables.tombstones import SqlTombstones
 from axon.adapters.store.tables.turns import SqlTurns
 from axon.adapters.store.tables.usage import SqlUsage
+from axon.adapters.store.tables.web_sessions import SqlWebSessions
 from axon.errors import DependencyDown
 
 
@@ -29,6 +30,7 @@ class Tables:
 
     database: Database
     keys: SqlKeys
+    web_sessions: SqlWebSessions
     tenants: SqlTenants
     plans: SqlPlans
     registry: SqlRegistry
@@ -48,6 +50,7 @@ def tables_of(database: Database) -> Tables:
     return Tables(
         database=database,
         keys=SqlKeys(database),
+        web_sessions=SqlWebSessions(database),
         tenants=SqlTenants(database),
         plans=SqlPlans(database),
         registry=SqlRegistry(database),
@@ -72,6 +75,10 @@ class SqlStore:
     @property
     def keys(self) -> SqlKeys:
         return self._opened.keys
+
+    @property
+    def web_sessions(self) -> SqlWebSessions:
+        return self._opened.web_sessions
 
     @property
     def tenants(self) -> SqlTenants:

@@ -16,7 +16,7 @@ from axon.bootstrap.model import OnProgress
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import counted
 from axon.bootstrap.profiles import profiled
-from axon.bootstrap.ready import Ready
+from axon.bootstrap.ready import Ready, start_code
 from axon.bootstrap.services import Services
 from axon.bootstrap.spare import open_spare
 from axon.bootstrap.workers import open_workers, prepare_models
@@ -54,7 +54,8 @@ async def serve_with_fronts(
                 began = await process.unless_stopped(fronts.start(start))
                 if began is None:
                     return
-                on_ready(replace(parent.come_up(began), engine_pids=working.engine_pids))
+                ready = replace(parent.come_up(began), engine_pids=working.engine_pids)
+                on_ready(replace(ready, code=await start_code(settings, services.live.cache, process.clock)))
 
             async def drain() -> None:
                 fronts.drain()  # they go on to listen, for their readers and probes: whoever asks for more is told

@@ -74,7 +74,10 @@ class Authenticator:
         Raises ``Unauthenticated`` for a key that is wrong, revoked or expired, ``Forbidden`` if its tenant is suspended
         and ``LimitReached`` if its address has sent too many wrong keys. ``basic`` allows HTTP Basic too.
         """
-        text = _key_text(authorization, basic=basic)
+        return await self.identify_text(_key_text(authorization, basic=basic), basic=basic, address=address)
+
+    async def identify_text(self, text: str, *, basic: bool = False, address: str = "") -> Identity:
+        """Returns the caller whose key this text is; raises as ``identify`` does."""
         parsed = parse_key(text)
         known = await self._find(parsed.id, address) if parsed else None
         if parsed is None or known is None or not matches(known.access.key, self._pepper, parsed.secret):
@@ -82,9 +85,20 @@ class Authenticator:
                 self._guesses.check(address)
                 self._guesses.note(address)
             raise Unauthenticated(f"Incorrect API key provided: {_hint(text)}.{f' {_LOGIN}' if basic else ''}")
+        return self._used_by(known)
+
+    async def identify_id(self, key_id: str, *, address: str = "") -> Identity:
+        """Returns the caller of a request that has proved by something else, as a web session's cookie, that it may
+        act as the key; raises as ``identify`` does."""
+        known = await self._find(key_id, address)
+        if known is None:
+            raise Unauthenticated("This API key was revoked or has expired.")
+        return self._used_by(known)
+
+    def _used_by(self, known: "_Known") -> Identity:
         self._check(known)
         if self._used is not None:
-            self._used(parsed.id)
+            self._used(known.access.key.id)
         return known.identity
 
     def _check(self, known: "_Known") -> None:

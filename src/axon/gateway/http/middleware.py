@@ -7,9 +7,9 @@ nor a WebSocket with a place to go is refused before the application sees it. It
 import math
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,20 +18,28 @@ from axon.admission.meters import Meters
 from axon.errors import AxonError, DependencyDown, Draining, Overloaded
 from axon.gateway.http import anthropic, ollama
 from axon.gateway.http.address import client_address
-from axon.gateway.http.auth import Authenticator
+from axon.gateway.http.auth import Authenticator, Identity
+from axon.gateway.http.cookies import cookie_values
 from axon.gateway.http.cors import with_cors
 from axon.gateway.http.errors import Internal, status_of
 from axon.gateway.http.fair_start import FairStart
 from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.outages import Outages
+from axon.gateway.http.prefix import inside
 from axon.gateway.http.refusal import refusal_of
 from axon.gateway.http.tracing import RequestTraces
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.redact import describe
 
-PUBLIC = frozenset({"/", "/livez", "/readyz", "/health"})
+PUBLIC = frozenset({"/", "/console", "/sign-in", "/livez", "/readyz", "/health"})
 """Paths that need no key."""
+ASSETS = ("/ui/common/", "/ui/chat/", "/ui/console/")
+"""Folders of the pages' own files, which need no key either."""
+_SIGNING_IN = frozenset({("GET", "/ui/sign-in"), ("POST", "/ui/sign-in")})
+"""Requests that need no key: they show one or something that stands for it, or ask how to."""
+_QUIET = PUBLIC | {"/ui/{room}/{file}"}
+"""Routes whose requests are not logged."""
 _BASIC = frozenset({"/docs", "/openapi.json"})
 """Paths that take the key by HTTP Basic too, because a person opens them in a browser."""
 ASKED_BY_PROXIES = "/v1/auth"
@@ -56,6 +64,14 @@ METERS = "axon.meters"
 """Key of the ASGI scope under which the tenant's limits, as this request found them, are kept."""
 
 _logger = structlog.get_logger("axon.gateway")
+
+
+class WebSessionLookup(Protocol):
+    """Finds who is signed in with a cookie."""
+
+    async def identify(self, scope: Scope, values: Sequence[str], *, address: str) -> Identity:
+        """Returns the caller; raises where the cookie is not good, or the request came from another site's page."""
+
 
 ServeSocket = Callable[["Middleware", Scope, Receive, Send], Awaitable[None]]
 """Serves one WebSocket; it authenticates it first, by ``Middleware.admit``."""
@@ -82,21 +98,27 @@ class Middleware:
         local_key: str | None = None,
         traces: RequestTraces | None = None,
         paths: Collection[str] = (),
+        web_sessions: WebSessionLookup | None = None,
+        path_prefix: str = "",
     ) -> None:
         """``local_key`` is the key of requests to Ollama's routes that come from this machine and show none; without
         it they are refused. ``traces`` is None where nothing is traced. ``paths`` are those of routes that need no
-        parameter: a request that is refused before it is routed is counted under one of them."""
+        parameter: a request that is refused before it is routed is counted under one of them. Without
+        ``web_sessions`` no cookie is read. ``path_prefix`` is cut off the paths that begin with it."""
         self._entry = with_cors(self._exchange, cors_origins)
         self._app, self._authenticator = app, authenticator
         self._lifecycle, self.metrics = lifecycle, metrics
         self._max_connections, self._num_proxies = max_connections, num_proxies
         self._serve_socket, self._local_key = serve_socket, local_key
         self._outages, self._traces, self._paths = Outages(), traces, frozenset(paths)
+        self._web_sessions, self._path_prefix = web_sessions, path_prefix
         self._fair_start = FairStart()
         self.active = 0
         """Number of requests that are being answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._path_prefix:
+            inside(scope, self._path_prefix)
         match scope["type"]:
             case "http":
                 await self._entry(scope, receive, send)
@@ -131,7 +153,7 @@ class Middleware:
     async def admit(self, scope: Scope) -> None:
         """Authenticates the request and stores its identity in the scope; raises if it may not go on."""
         path, headers = scope["path"], scope["headers"]
-        if path in PUBLIC:
+        if is_public(scope):
             return
         scope[ARRIVED] = time.perf_counter()
         if self._traces is not None and scope["type"] == "http":
@@ -144,14 +166,22 @@ class Middleware:
             credentials = [value for name, value in headers if name == b"authorization"]
         if self._local_key is not None and ollama.has(path) and ollama.is_local(scope):
             credentials = [b"Bearer " + self._local_key.encode()]
-        scope["axon.identity"] = await self._authenticator.identify(
-            credentials, basic=path in _BASIC, address=self._address(scope)
-        )
+        scope["axon.identity"] = await self._identified(scope, credentials)
         await self._fair_start.wait(scope["axon.identity"].tenant)
         if not self._lifecycle.taking and scope["method"] == "POST":
             raise Draining(retry_after_s=5.0)
 
-    def _address(self, scope: Scope) -> str:
+    async def _identified(self, scope: Scope, credentials: list[bytes]) -> Identity:
+        """Returns the caller by the key in a header, or else by the cookie of a web session. A WebSocket takes no
+        cookie, because browsers let every site's page open one with it."""
+        address = self.address(scope)
+        web_sessions = self._web_sessions if scope["type"] == "http" and not credentials else None
+        if web_sessions is not None and (values := cookie_values(scope["headers"])):
+            return await web_sessions.identify(scope, values, address=address)
+        return await self._authenticator.identify(credentials, basic=scope["path"] in _BASIC, address=address)
+
+    def address(self, scope: Scope) -> str:
+        """Returns the client's IP address."""
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         return client_address((scope.get("client") or ("",))[0], forwarded, self._num_proxies)
 
@@ -172,7 +202,7 @@ class Middleware:
         if started is not None:
             self.metrics.requests.duration.labels(route).observe(time.perf_counter() - started)
         self._log_outage(scope.get(ERROR))
-        if is_probe or route in PUBLIC:
+        if is_probe or route in _QUIET:
             return
         if self._traces is not None:
             self._traces.ended(scope, route, status)
@@ -186,7 +216,7 @@ class Middleware:
             status=status,
             path=loggable(scope["path"], _MAX_PATH_CHARS) if route == _UNMATCHED else None,
             ms=None if started is None else _ms(started),
-            client=loggable(self._address(scope), _MAX_ADDRESS_CHARS) if status >= 400 else None,
+            client=loggable(self.address(scope), _MAX_ADDRESS_CHARS) if status >= 400 else None,
         )
 
     def _named(self, path: str) -> str:
@@ -256,6 +286,14 @@ class _Exchange:
             (b"openai-processing-ms", str(_ms(self._started)).encode()),
             *limits,
         ]
+
+
+def is_public(scope: MutableMapping[str, Any]) -> bool:
+    """Whether a request needs no key. Other methods on the paths of files need one."""
+    path, method = scope["path"], scope.get("method", "GET")
+    if path in PUBLIC or (method, path) in _SIGNING_IN:
+        return True
+    return method in ("GET", "HEAD") and path.startswith(ASSETS)
 
 
 def since_arrival_s(scope: MutableMapping[str, Any]) -> float:

@@ -1,0 +1,44 @@
+"""The path under which a proxy shows the server, and whether the browser came by https. Knows no route."""
+
+import re
+from collections.abc import MutableMapping
+from typing import Any
+
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+_MAX_CHARS = 200
+
+
+def is_prefix(text: str) -> bool:
+    """Whether a text may be a prefix: segments that begin with a slash, none at the end, and no dots alone."""
+    if len(text) > _MAX_CHARS or _PREFIX.fullmatch(text) is None:
+        return False
+    return not {".", ".."} & set(text.split("/"))
+
+
+def inside(scope: MutableMapping[str, Any], prefix: str) -> None:
+    """Cuts the prefix off the path of a request whose proxy did not."""
+    path: str = scope["path"]
+    if path.startswith(f"{prefix}/"):
+        scope["path"] = path[len(prefix) :]
+
+
+def prefix_of(scope: MutableMapping[str, Any], *, path_prefix: str, num_proxies: int) -> str:
+    """Returns the prefix of the setting, or else the one that our own proxy names; empty where there is none."""
+    if path_prefix or not num_proxies:
+        return path_prefix
+    named = _last(scope, b"x-forwarded-prefix").rstrip("/")
+    return named if is_prefix(named) else ""
+
+
+def is_https(scope: MutableMapping[str, Any], *, num_proxies: int) -> bool:
+    """Whether the browser came by https: by this connection, by what our own proxy says, or by what the browser itself
+    says of its page."""
+    if scope.get("scheme") == "https" or _last(scope, b"origin").startswith("https://"):
+        return True
+    return bool(num_proxies) and _last(scope, b"x-forwarded-proto").lower() == "https"
+
+
+def _last(scope: MutableMapping[str, Any], wanted: bytes) -> str:
+    """Returns the last value of a header, which the nearest proxy set; empty if there is none."""
+    found = [value for name, value in scope["headers"] if name == wanted]
+    return found[-1].decode("latin-1").rpartition(",")[2].strip() if found else ""

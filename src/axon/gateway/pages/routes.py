@@ -1,0 +1,173 @@
+"""Routes of the pages: HTML, the files it loads, signing in and out. Knows no chat and no console."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from axon.domain.tenants.web_session import csrf_token
+from axon.errors import AxonError, InvalidInput, TooLarge
+from axon.gateway.http.address import client_address
+from axon.gateway.http.auth import Identity
+from axon.gateway.http.cookies import check_own_page, cookie_values, session_cookie
+from axon.gateway.http.errors import ClientLeft, Timeout
+from axon.gateway.http.prefix import is_https, prefix_of
+from axon.gateway.pages.assets import answer
+from axon.gateway.pages.parts import pages_of
+from axon.gateway.pages.policy import asset_headers, page_headers
+from axon.gateway.pages.web_sessions import WEB_SESSION
+
+router = APIRouter(include_in_schema=False)
+
+_POINTER = {
+    "name": "Axon",
+    "api": "/v1",
+    "docs": "/docs",
+    "ready": "/readyz",
+    "message": "The API needs a key as the bearer token; /docs takes it as the password of any user name.",
+}
+_MAX_BYTES = 4096
+"""Longest body of a request to sign in."""
+_NOT_KEPT = {"cache-control": "no-store"}
+
+
+class _Ask(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request to sign in: one of the two."""
+
+    key: str = ""
+    code: str = ""
+
+
+_ask = msgspec.json.Decoder(_Ask)
+
+
+@router.head("/")
+@router.get("/")
+async def start(request: Request) -> Response:
+    """Returns the chat to a browser, and to other clients the paths of the API, its documentation and the probe."""
+    if "text/html" in request.headers.get("accept", ""):
+        return _page(request, "chat", "index.html")
+    return JSONResponse(_POINTER, headers={"vary": "accept"})
+
+
+@router.head("/console")
+@router.get("/console")
+async def console(request: Request) -> Response:
+    """Returns the console, which asks for what it shows by the API."""
+    return _page(request, "console", "index.html")
+
+
+@router.head("/sign-in")
+@router.get("/sign-in")
+async def sign_in_page(request: Request) -> Response:
+    """Returns the form to sign in."""
+    return _page(request, "common", "sign-in.html")
+
+
+@router.get("/ui/session")
+async def session(request: Request) -> Response:
+    """Says who is signed in, with the token that every request that changes something needs."""
+    identity: Identity = request.scope["axon.identity"]
+    return JSONResponse(_session_body(request, identity, request.scope.get(WEB_SESSION, "")), headers=_NOT_KEPT)
+
+
+@router.get("/ui/sign-in")
+async def ways(request: Request) -> Response:
+    """Says how one can sign in beside a key: the name of the issuer of OpenID Connect, empty where there is none."""
+    return JSONResponse({"issuer": ""}, headers=_NOT_KEPT)
+
+
+@router.post("/ui/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Exchanges a key or a one-time code for a cookie. A session that the browser had before is ended."""
+    pages, address = pages_of(request), _address(request)
+    check_own_page(request.scope["headers"])
+    asked = await _read(request)
+    try:
+        if asked.code:
+            identity, value = await pages.sign_in.with_code(asked.code, request.scope, address=address)
+        else:
+            identity, value = await pages.sign_in.with_key(asked.key.strip(), address=address)
+    except AxonError as error:
+        pages.sign_in.refused(error, "code" if asked.code else "key")
+        raise
+    for old in cookie_values(request.scope["headers"])[:2]:
+        await pages.sessions.end(old)
+    return JSONResponse(
+        _session_body(request, identity, value),
+        headers={**_NOT_KEPT, "set-cookie": _cookie(request, value, pages.config.web_session_s)},
+    )
+
+
+@router.post("/ui/sign-out")
+async def sign_out(request: Request) -> Response:
+    """Ends the session and deletes its cookie."""
+    await pages_of(request).sessions.end(request.scope.get(WEB_SESSION, ""))
+    return JSONResponse({"status": "ok"}, headers={**_NOT_KEPT, "set-cookie": _cookie(request, "", 0)})
+
+
+@router.head("/ui/{room}/{file}")
+@router.get("/ui/{room}/{file}")
+async def asset(request: Request, room: str, file: str) -> Response:
+    """Returns a file of a page."""
+    return answer(pages_of(request).assets.file(room, file), request.headers, asset_headers())
+
+
+def _page(request: Request, room: str, name: str) -> Response:
+    return answer(pages_of(request).assets.page(room, name), request.headers, page_headers())
+
+
+def _session_body(request: Request, identity: Identity, value: str) -> dict[str, Any]:
+    return {
+        "tenant": identity.tenant,
+        "key": identity.key_id,
+        "scopes": sorted(identity.scopes),
+        "csrf": csrf_token(value) if value else "",
+        "version": pages_of(request).version,
+        "prefix": _prefix(request),
+    }
+
+
+def _cookie(request: Request, value: str, max_age_s: float) -> str:
+    is_secure = is_https(request.scope, num_proxies=pages_of(request).config.proxies)
+    return session_cookie(value, path=_prefix(request) or "/", is_secure=is_secure, max_age_s=max_age_s)
+
+
+def _prefix(request: Request) -> str:
+    config = pages_of(request).config
+    return prefix_of(request.scope, path_prefix=config.path_prefix, num_proxies=config.proxies)
+
+
+def _address(request: Request) -> str:
+    forwarded = [value for name, value in request.scope["headers"] if name == b"x-forwarded-for"]
+    return client_address((request.scope.get("client") or ("",))[0], forwarded, pages_of(request).config.proxies)
+
+
+async def _read(request: Request) -> _Ask:
+    """Returns what a request to sign in asks for.
+
+    Only JSON is read: a form of another site's page can send text, and no JSON without asking first (CORS).
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise InvalidInput("Send the key as JSON, with the content type application/json.", code="invalid_json")
+    body = b""
+    try:
+        async with asyncio.timeout(pages_of(request).config.body_timeout_s):
+            async for part in request.stream():
+                body += part
+                if len(body) > _MAX_BYTES:
+                    raise TooLarge(f"The body is larger than {_MAX_BYTES} bytes.")
+    except TimeoutError:
+        raise Timeout() from None
+    except ClientDisconnect:
+        raise ClientLeft() from None
+    try:
+        asked = _ask.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InvalidInput('The body must be {"key": "…"} or {"code": "…"}.', code="invalid_json") from None
+    if bool(asked.key) == bool(asked.code):
+        raise InvalidInput('The body must be {"key": "…"} or {"code": "…"}.', param="key")
+    return asked

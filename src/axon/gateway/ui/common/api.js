@@ -1,0 +1,174 @@
+// The API as the pages use it: who is signed in, requests, server-sent events. Knows no page.
+//
+// All paths are relative to the page, so that the server may be shown under any path. The key is never here: the browser
+// keeps a cookie that scripts cannot read, and the session's token goes with each request that changes something.
+
+const SAFE = new Set(["GET", "HEAD"]);
+let known = null;
+
+/** An answer that is no success. Status 0 means that the server was not reached. */
+export class ApiError extends Error {
+  constructor(status, code, message, retryAfterMs = null) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+    this.code = code;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Resolves to {tenant, key, scopes, csrf, version, prefix}. Whoever is not signed in is sent to the form. */
+export function session() {
+  known ??= begin().catch((error) => {
+    known = null;
+    throw error;
+  });
+  return known;
+}
+
+/** Signs in with {key} or {code}; resolves to the session. */
+export async function signIn(proof) {
+  const response = await reached("ui/sign-in", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(proof),
+  });
+  if (!response.ok) throw await errorOf(response);
+  const found = await response.json();
+  known = Promise.resolve(found);
+  return found;
+}
+
+/** Ends the session and opens the form. */
+export async function signOut() {
+  await api("POST", "ui/sign-out");
+  known = null;
+  location.assign("sign-in");
+}
+
+/** Returns the one-time code in the address and removes it from there; null if there is none. */
+export function takeCode() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code !== null) history.replaceState(history.state, "", location.pathname + location.search);
+  return code;
+}
+
+/** Sends a request; resolves to the parsed JSON, or the text of another type. Throws ApiError. */
+export async function api(method, path, body, { signal, headers = {} } = {}) {
+  const response = await send(method, path, body, { signal, headers });
+  if (response.status === 204) return null;
+  const isJson = (response.headers.get("content-type") || "").includes("json");
+  return isJson ? response.json() : response.text();
+}
+
+/** Reads a stream of server-sent events; yields {id, event, data}, data being text. Throws ApiError. */
+export async function* events(path, { method, body, signal, headers = {} } = {}) {
+  const verb = method || (body === undefined ? "GET" : "POST");
+  const response = await send(verb, path, body, { signal, headers: { accept: "text/event-stream", ...headers } });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const parser = new EventParser();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield* parser.feed(value);
+    }
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "network", "The connection to the server was lost.");
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Parses server-sent events out of pieces of text. */
+export class EventParser {
+  #rest = "";
+  #data = [];
+  #event = "message";
+  #id = "";
+
+  *feed(text) {
+    const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/);
+    this.#rest = lines.pop();
+    for (const line of lines) {
+      if (line === "") {
+        if (this.#data.length) yield { id: this.#id, event: this.#event, data: this.#data.join("\n") };
+        this.#data = [];
+        this.#event = "message";
+      } else this.#field(line);
+    }
+  }
+
+  #field(line) {
+    const colon = line.indexOf(":");
+    if (colon === 0) return;
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (name === "data") this.#data.push(value);
+    else if (name === "event") this.#event = value;
+    else if (name === "id") this.#id = value;
+  }
+}
+
+async function begin() {
+  const code = takeCode();
+  if (code) {
+    try {
+      return await signIn({ code });
+    } catch (error) {
+      if (error.status !== 401) throw error;
+      // The browser may be signed in already, and the link an old one.
+    }
+  }
+  const response = await reached("ui/session", {});
+  if (response.status === 401) return toSignIn(code ? "code" : "");
+  if (!response.ok) throw await errorOf(response);
+  return response.json();
+}
+
+async function send(method, path, body, { signal, headers }, isAgain = false) {
+  const asked = { method, signal, headers: { ...headers } };
+  if (!SAFE.has(method)) asked.headers["x-axon-csrf"] = (await session()).csrf;
+  if (body instanceof FormData) asked.body = body;
+  else if (body !== undefined) {
+    asked.body = JSON.stringify(body);
+    asked.headers["content-type"] = "application/json";
+  }
+  const response = await reached(path.replace(/^\/+/, ""), asked);
+  if (response.ok) return response;
+  const error = await errorOf(response);
+  if (error.code === "csrf" && !isAgain) {
+    known = null; // somebody signed in again in another tab, which made a new token
+    return send(method, path, body, { signal, headers }, true);
+  }
+  if (error.status === 401) return toSignIn("ended");
+  throw error;
+}
+
+async function reached(path, asked) {
+  try {
+    return await fetch(path, { credentials: "same-origin", cache: "no-store", redirect: "error", ...asked });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "network", "The server cannot be reached.");
+  }
+}
+
+async function errorOf(response) {
+  const wait = Number(response.headers.get("retry-after-ms"));
+  const said = await response.json().catch(() => ({}));
+  const error = typeof said.error === "string" ? { message: said.error } : said.error || {};
+  const message = error.message || `The server answered with ${response.status}.`;
+  return new ApiError(response.status, error.code || error.type || "", message, wait || null);
+}
+
+/** Opens the form and never resolves, because the page is left. */
+function toSignIn(why) {
+  const page = location.pathname.split("/").pop();
+  const query = new URLSearchParams();
+  if (page) query.set("to", page);
+  if (why) query.set("why", why);
+  location.replace(`sign-in${query.size ? `?${query}` : ""}`);
+  return new Promise(() => {});
+}

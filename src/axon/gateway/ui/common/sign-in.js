@@ -1,0 +1,57 @@
+// The form to sign in: a key, or a one-time code in the address. The key leaves the field as soon as it is sent.
+
+import { signIn, takeCode } from "./api.js";
+
+const WHY = {
+  code: "That link was used before, or is older than a minute. Sign in with your key instead.",
+  ended: "You were signed out: the session was over, or its key has ended.",
+  oidc: "Your organisation did not let you in. Ask whoever runs this server whether your account has access.",
+};
+const PAGES = new Set(["", "console"]);
+
+const form = document.getElementById("form");
+const field = document.getElementById("key");
+const go = document.getElementById("go");
+const problem = document.getElementById("problem");
+const asked = new URLSearchParams(location.search);
+
+say("why", WHY[asked.get("why")] || "");
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const key = field.value.trim();
+  field.value = "";
+  enter({ key });
+});
+const code = takeCode();
+if (code) enter({ code });
+else field.focus();
+offerIssuer();
+
+async function enter(proof) {
+  go.disabled = true;
+  say("problem", "");
+  try {
+    await signIn(proof);
+    const page = asked.get("to") || "";
+    location.replace(PAGES.has(page) && page ? page : "./");
+  } catch (error) {
+    say("problem", error.message);
+    field.focus();
+  } finally {
+    go.disabled = false;
+  }
+}
+
+async function offerIssuer() {
+  const response = await fetch("ui/sign-in", { cache: "no-store" }).catch(() => null);
+  const ways = response?.ok ? await response.json() : {};
+  if (!ways.issuer) return;
+  document.getElementById("other").hidden = false;
+  document.getElementById("issuer").textContent = `Sign in with ${ways.issuer}`;
+}
+
+function say(id, text) {
+  const place = document.getElementById(id);
+  place.textContent = text;
+  place.hidden = !text;
+}
