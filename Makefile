@@ -175,7 +175,7 @@ services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, pri
 fleet: $(STAMP) install-services ## Run a whole fleet with nginx before it until ctrl-c (FLEET_ARGS="--engine echo")
 	@exec $(BIN)/python -m tests.fleet $(FLEET_ARGS)
 
-install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer, nginx, Prometheus and Alertmanager for the tests that need them
+install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer, nginx, Prometheus, Alertmanager and Chromium for the tests that need them
 	@scripts/install-services
 
 install-edge: $(STAMP) ## Fetch Envoy for the tests of the edge, into .cache/deploy-tools
