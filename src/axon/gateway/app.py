@@ -45,6 +45,7 @@ from axon.gateway.http.socket_exchange import Sockets
 from axon.gateway.ollama import models as ollama_models
 from axon.gateway.ollama import routes as ollama
 from axon.gateway.openai import chat, classify, completions, embeddings, models, scores, stored, tokens
+from axon.gateway.pages import rendering
 from axon.gateway.pages import routes as page_routes
 from axon.gateway.pages.parts import Pages
 from axon.gateway.responses import conversations
@@ -65,7 +66,7 @@ PARTS = (
     *(uploads, batch_routes),
     *(tenants, plans, keys),
     *(registered_models, deployments, rollouts, aliases, prices, changes),
-    *(fleet, overview, profiles, logs, alerts, traces, access, health, page_routes),
+    *(fleet, overview, profiles, logs, alerts, traces, access, health, page_routes, rendering),
 )
 """The modules that make up the API; each has a router."""
 _DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"})

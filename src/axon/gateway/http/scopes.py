@@ -137,6 +137,7 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "GET /openapi.json": _ANY,
     "GET /ui/session": _ANY,
     "POST /ui/sign-out": _ANY,
+    "POST /ui/render": _ANY,
     "GET /ui/sign-in": _OPEN,
     "POST /ui/sign-in": _OPEN,
     "GET /ui/{room}/{file}": _OPEN,

@@ -10,11 +10,13 @@ from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
 _MATHS = frozenset(
-    "math mrow mi mn mo ms mtext mspace msup msub msubsup mfrac msqrt mroot mover munder munderover mtable mtr mtd "
-    "mstyle mpadded mphantom menclose mmultiscripts mprescripts none".split()
+    {"math", "mrow", "mi", "mn", "mo", "ms", "mtext", "mspace", "msup", "msub", "msubsup", "mfrac", "msqrt", "mroot"}
+    | {"mover", "munder", "munderover", "mtable", "mtr", "mtd", "mstyle", "mpadded", "mphantom", "menclose"}
+    | {"mmultiscripts", "mprescripts", "none"}
 )
 _WORDS = frozenset(
-    "p br hr h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong s a table thead tbody tr th td span div".split()
+    {"p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong"}
+    | {"s", "a", "table", "thead", "tbody", "tr", "th", "td", "span", "div"}
 )
 TAGS = _MATHS | _WORDS
 """Every tag that may come out."""
@@ -53,7 +55,7 @@ ATTRIBUTES = {
     "ol": {"start": _NUMBER},
     "th": {"style": re.compile("text-align:(left|right|center)")},
     "td": {"style": re.compile("text-align:(left|right|center)")},
-    **{tag: _MATHS_ATTRIBUTES for tag in _MATHS},
+    **dict.fromkeys(_MATHS, _MATHS_ATTRIBUTES),
 }
 """The attributes that each tag may have, with the form of their whole value. Of a cell's style, a class is made."""
 _LINK = ' target="_blank" rel="noopener nofollow noreferrer"'

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from pygments import highlight
@@ -22,13 +24,16 @@ from pygments.util import ClassNotFound
 
 from axon.gateway.pages.allowed import escape_text, only_allowed
 
-MAX_CHARS = 400_000
+MAX_CHARS = 200_000
 """Largest text that is rendered; a longer one stays plain text."""
+_MAX_PARAGRAPH = 10_000
+"""Most characters of a paragraph whose marks are read: the time for it grows with the square of its length."""
 _MAX_HIGHLIGHTED = 40_000
 """Most characters of a block of code that are highlighted."""
 _MAX_MATHS = 2_000
 """Most characters of a formula."""
 _MAX_LANGUAGE = 40
+_BRACKETS = {"\\(": "\\)", "\\[": "\\]"}
 _NESTING = 40
 """Deepest nesting of quotes and lists."""
 
@@ -44,6 +49,9 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "breaks": False, "maxNesting": _NESTING})
     parser.enable(["table", "strikethrough"])
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True, renderer=_maths)
+    parser.inline.ruler.before("escape", "brackets", _bracketed_maths)
+    parser.core.ruler.before("inline", "long_paragraphs", _long_paragraphs)
+    parser.add_render_rule("bracketed", _bracketed)
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("code_block", _fence)
     parser.add_render_rule("image", _image)
@@ -51,12 +59,41 @@ def _parser() -> MarkdownIt:
     return parser
 
 
+def _bracketed_maths(state: StateInline, silent: bool) -> bool:
+    r"""Reads maths between ``\(`` and ``\)`` or between ``\[`` and ``\]``, as many models write it."""
+    close = _BRACKETS.get(state.src[state.pos : state.pos + 2])
+    end = state.src.find(close, state.pos + 2, state.pos + _MAX_MATHS + 4) if close else -1
+    if close is None or end < 0 or not state.src[state.pos + 2 : end].strip():
+        return False
+    if not silent:
+        token = state.push("bracketed", "math", 0)
+        token.content, token.markup = state.src[state.pos + 2 : end], close
+    state.pos = end + 2
+    return True
+
+
+def _bracketed(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, environment: MutableMapping[str, Any]
+) -> str:
+    return _maths(tokens[index].content, {"display_mode": tokens[index].markup == "\\]"})
+
+
+def _long_paragraphs(state: StateCore) -> None:
+    """Leaves the text of a paragraph that is too long as it is."""
+    for token in state.tokens:
+        if token.type == "inline" and len(token.content) > _MAX_PARAGRAPH:
+            token.children = [Token("text", "", 0, content=token.content)]
+            token.content = ""
+
+
 def _maths(source: str, options: MutableMapping[str, Any]) -> str:
     """Returns a formula as MathML; its source as code if it cannot be read."""
     if len(source) <= _MAX_MATHS:
         try:
             return convert(source, display="block" if options.get("display_mode") else "inline")
-        except Exception:  # the converter raises errors of many kinds, and a formula that it cannot read is shown as it is
+        except (
+            Exception
+        ):  # the converter raises errors of many kinds, and a formula that it cannot read is shown as it is
             pass
     return f"<code>{escape_text(source)}</code>"
 
