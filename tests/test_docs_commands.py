@@ -1,4 +1,4 @@
-"""Every command in README and docs/ is one that can be typed, or says before its block why it is not run here.
+"""Every command in README, in docs/ and on the pages is one that can be typed, or says before its block why it is not run here.
 
 Flags of ``axon`` are read by its own parser; targets of ``make``, modules and routes must be there. For anything else a
 block says ``<!-- not run: why -->``; the commands in it that can be checked are checked all the same.
@@ -8,13 +8,13 @@ import re
 
 import pytest
 
-from tests.docs.blocks import Block, Command, blocks, commands, of_page, pages
+from tests.docs.blocks import Block, Command, blocks, commands, of_page, of_ui, pages
 from tests.docs.checks import UNKNOWN, problem
 
 COMMAND = re.compile(r"\$ |(curl|axon|make|python|kubectl|helm|pip) \w")
 
 
-@pytest.mark.parametrize("block", blocks(), ids=str)
+@pytest.mark.parametrize("block", [*blocks(), *of_ui()], ids=str)
 def test_every_command_of_a_block_can_be_typed_or_is_marked(block: Block) -> None:
     for command in commands(block.text):
         wrong = problem(command)

@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -68,6 +69,16 @@ def of_page(name: str, text: str) -> Iterator[Block]:
         inner = "\n".join(line.removeprefix(match["indent"]) for line in match["text"].splitlines())
         line = before.count("\n") + 1
         yield Block(page=name, line=line, text=inner, why_not_run=mark[1] if mark else "")
+
+
+def of_ui() -> Iterator[Block]:
+    """What the pages that Axon serves tell people to type."""
+    folder = REPOSITORY / "src" / "axon" / "gateway" / "ui"
+    for path in sorted(folder.rglob("*.html")):
+        name, text = path.relative_to(REPOSITORY).as_posix(), path.read_text()
+        for match in re.finditer(r"<pre>([^<]+)</pre>", text):
+            line = text[: match.start()].count("\n") + 1
+            yield Block(page=name, line=line, text=unescape(match[1]), why_not_run="")
 
 
 def commands(text: str) -> Iterator[Command]:
