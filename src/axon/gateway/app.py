@@ -12,6 +12,7 @@ from starlette.routing import Route
 from axon.errors import AxonError, InvalidInput, NotFound
 from axon.gateway import access, health, streams
 from axon.gateway.admin import (
+    adapters,
     alerts,
     aliases,
     changes,
@@ -27,8 +28,11 @@ from axon.gateway.admin import (
     tenants,
     traces,
     usage,
+    workers,
 )
 from axon.gateway.admin import models as registered_models
+from axon.gateway.admin import settings as settings_in_effect
+from axon.gateway.admin import streams as live_streams
 from axon.gateway.admin.bodies import Admin
 from axon.gateway.anthropic import routes as messages
 from axon.gateway.batches import files as uploads
@@ -65,8 +69,9 @@ PARTS = (
     *(ollama, ollama_models),
     *(uploads, batch_routes),
     *(tenants, plans, keys),
-    *(registered_models, deployments, rollouts, aliases, prices, changes),
-    *(fleet, overview, profiles, logs, alerts, traces, access, health, page_routes, rendering),
+    *(registered_models, adapters, deployments, rollouts, aliases, prices, changes),
+    *(fleet, workers, overview, live_streams, profiles, logs, alerts, traces, settings_in_effect),
+    *(access, health, page_routes, rendering),
 )
 """The modules that make up the API; each has a router."""
 _DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"})
