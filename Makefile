@@ -2,11 +2,13 @@
 
 PYTHON ?= python3
 PIP_ARGS ?=
-# Three processes of tests keep two cores busy: a fifth of the time a test waits for a deadline, a lease or a stream. A
-# file's tests stay together, and files are begun in the order of tests/order.py. TEST_SEED=7 repeats a run's order,
+# Three processes of tests keep two cores busy: a fifth of the time a test waits for a deadline, a lease or a stream.
+# They are forked when all tests are imported (tests/processes.py). A file's tests stay together, and files are begun in
+# the order of tests/order.py. TEST_SEED=7 repeats a run's order,
 # TEST_SEED=random chooses another one than the commit's, TEST_SEED= keeps the order as written. TEST_DURATIONS=save
 # writes down how long each file took, by which the next run begins the longest first.
-PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
+TEST_PROCESSES ?= 3
+PYTEST_ARGS ?=
 TEST_SEED ?= commit
 export TEST_SEED TEST_DURATIONS
 # Bytecode that one process of a run has compiled, the hundreds after it read.
@@ -54,7 +56,7 @@ test: check-rules install-services install-edge ## Check, and run the tests, shu
 .PHONY: run-tests
 run-tests:
 	@$(BIN)/python -m axon.engine.native.build >/dev/null || echo "Tests of the native kernels are skipped or fail."
-	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(TEST) $(PYTEST_ARGS)
+	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_PROCESSES=$(TEST_PROCESSES) $(TEST) $(PYTEST_ARGS)
 
 test-long: $(STAMP) install-services install-edge ## Run the corpora and soaks whole, of which make test runs a tenth, and properties with all examples (hours)
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m 'long or anywhere or property' --timeout 7200
