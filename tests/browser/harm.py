@@ -18,7 +18,7 @@ _TRACES = """() => {
   };
 }"""
 _TEMPT = """() => {
-  for (const each of document.querySelectorAll("a, button.never, input, [tabindex], img, [title]")) {
+  for (const each of document.querySelectorAll("a, input, img, [tabindex], [title]")) {
     each.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
     each.dispatchEvent(new FocusEvent("focus"));
   }
