@@ -22,7 +22,7 @@ const TRIES = ["Explain how a CPU cache works, with a small diagram.", "Write a 
 
 const at = (id) => document.getElementById(id);
 const others = new BroadcastChannel("axon.chat");
-const models = new ModelPicker(() => {});
+const models = new ModelPicker();
 const settings = new Settings();
 const list = new ConversationList((id) => open(id));
 const composer = new Composer({ onSend: send, onStop: stop, onEditLast: () => thread.editLast() });

@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 export class ConversationList {
   #items = new Map();
   #last = "";
-  #hasMore = true;
+  #hasMore = false; // nothing is asked before somebody is signed in
   #loading = null;
   #search = "";
   #current = "";

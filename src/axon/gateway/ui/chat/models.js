@@ -12,14 +12,13 @@ export class ModelPicker {
   #models = [];
   #timer = 0;
 
-  constructor(onChange) {
+  constructor() {
     this.select = document.getElementById("model");
     this.state = document.getElementById("model-state");
-    this.onChange = onChange;
     this.select.addEventListener("change", () => {
       remember(this.select.value);
       this.#show();
-      this.onChange(this.chosen);
+      this.reload();
     });
     this.select.addEventListener("focus", () => this.reload());
   }
