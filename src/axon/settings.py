@@ -106,6 +106,9 @@ class Settings:
     alerts: AlertsConfig = field(default_factory=AlertsConfig)
     traces: TracesConfig = field(default_factory=TracesConfig)
 
+    origins: dict[str, str] = field(default_factory=dict, repr=False, compare=False, metadata={"is_setting": False})
+    """The source of each value by dotted name, such as ``flag`` or a file; no setting itself."""
+
     def __post_init__(self) -> None:
         derived: dict[str, Any] = {
             "models_dir": self.models_dir or self.data_dir / "models",
@@ -157,6 +160,13 @@ class Loaded:
         return {name: _show(self.settings, spec, name) for name, spec in _specs().items()}
 
 
+def in_effect(settings: Settings) -> dict[str, tuple[object, str]]:
+    """Every value by its dotted name with where it comes from, secrets hidden."""
+    return {
+        name: (_show(settings, spec, name), settings.origins.get(name, "default")) for name, spec in _specs().items()
+    }
+
+
 class Described(NamedTuple):
     """A setting for its readers."""
 
@@ -198,7 +208,7 @@ def load(
     settings = _build({**values, **in_files})
     check_together(settings.worker, settings.gateway, settings.lifecycle, spelled)
     settings.each_model()  # raises what is wrong with them
-    return Loaded(settings, origins)
+    return Loaded(replace(settings, origins=origins), origins)
 
 
 def client_variable(name: Literal["AXON_API_KEY", "AXON_URL", "AXON_LOG_LEVEL"]) -> str | None:
@@ -244,6 +254,8 @@ def _specs() -> dict[str, Spec]:
 def _walk(owner: type, prefix: str) -> Iterable[tuple[str, Spec]]:
     hints = get_type_hints(owner)
     for each in fields(owner):
+        if not each.metadata.get("is_setting", True):
+            continue
         if is_dataclass(hints[each.name]):
             yield from _walk(hints[each.name], f"{each.name}.")
         else:

@@ -21,3 +21,7 @@ def test_the_screen_shows_what_is_wanted_what_runs_and_why(capsys: pytest.Captur
     assert "1970-01-01T00:00:05Z ensure small#-1 2 wanted" in shown
     _show(report(5.0), age_s=2.4, num_decisions=0)
     assert "ensure" not in capsys.readouterr().out
+
+
+def test_a_worker_is_drained_by_a_server_that_answers(axon: Axon) -> None:
+    refused(axon, 1, "No server answers", "fleet", "drain", "w-1", "--url", "127.0.0.1:1", "--key", "sk")

@@ -22,8 +22,10 @@ from axon.bootstrap.turn_parts import make_admission, make_dispatch
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.pin import Reason
+from axon.domain.registry.adapter import Adapter
 from axon.domain.served_version import ServedVersion
 from axon.profiling.asking import Profiles
+from axon.registry.drain_orders import DrainOrders
 from axon.registry.fleet_report import FleetReports
 from axon.registry.follower import RegistryFollower
 from axon.registry.holders import Holders
@@ -31,6 +33,7 @@ from axon.registry.observations import Observations
 from axon.registry.observing import Observing
 from axon.sessions.sessions import Sessions, make_sessions
 from axon.sessions.traced_turns import TracedTurns
+from axon.settings import Settings, describe, in_effect
 from axon.telemetry import logs
 from axon.telemetry.build import version
 from axon.tenants.keyring import Keyring
@@ -40,6 +43,7 @@ from axon.tenants.tenancy import Tenancy
 
 if TYPE_CHECKING:
     from axon.gateway.admin.bodies import Admin
+    from axon.gateway.admin.settings import SettingInEffect
     from axon.gateway.http.auth import Authenticator
     from axon.gateway.http.body import Bodies
     from axon.gateway.http.guess_limit import GuessLimit
@@ -146,6 +150,10 @@ async def open_access(process: Process, services: Services, gateway: "Gateway", 
         process=name,
         alerts=_open_alerts(settings.alerts.url),
         traced=TracedTurns(sessions.lookup, live.log, store.turns, clock),
+        observations=Observations(live.cache),
+        drains=DrainOrders(live.wakeups),
+        settings=lambda: settings_in_effect(settings),
+        fetch_adapter=partial(_fetch_adapter, settings),
         clock=clock,
     )
     guesses = GuessLimit(settings.gateway.failures_per_minute, clock)
@@ -181,6 +189,31 @@ def _make_pages(process: Process, services: Services, authenticator: "Authentica
         config=config,
         version=version(),
     )
+
+
+def settings_in_effect(settings: Settings) -> "list[SettingInEffect]":
+    """Every setting of this process with its origin, without secrets."""
+    from axon.gateway.admin.settings import SettingInEffect
+
+    values = in_effect(settings)
+    return [
+        SettingInEffect(
+            id=each.name,
+            value=values[each.name][0],
+            origin=values[each.name][1],
+            default=each.default,
+            type=each.type,
+            variable=each.variable,
+            meaning=each.doc,
+        )
+        for each in describe()
+    ]
+
+
+async def _fetch_adapter(settings: Settings, model: str, label: str, source: str, tenant: str) -> Adapter:
+    from axon.bootstrap.adapters import fetch_adapter
+
+    return await fetch_adapter(settings, model=model, label=label, source=source, tenant=tenant)
 
 
 def _open_alerts(url: str) -> "Alerts | None":

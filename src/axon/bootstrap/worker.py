@@ -25,6 +25,7 @@ from axon.domain.fleet.cold_start import ColdStart
 from axon.domain.served_version import ServedVersion
 from axon.errors import AxonError, Misconfigured
 from axon.registry.cold_starts import ColdStarts
+from axon.registry.drain_orders import DrainListener
 from axon.runtime.clock import Clock
 from axon.runtime.datafolder import shared
 from axon.runtime.process_age import process_age_s
@@ -103,8 +104,9 @@ async def _serve(
                 await worker.drain(settings.lifecycle.drain_s)
 
             profiles = profiled(process, services, name, "worker", lambda: [(working.deployment.name, worker)])
+            told = DrainListener(services.live.wakeups, name, process.lifecycle.stop)
             code = await process.run(
-                (*working.parts, *opened.beside, *((spare.run,) if spare else ()), profiles),
+                (*working.parts, *opened.beside, *((spare.run,) if spare else ()), profiles, told.run),
                 started=begun,
                 drain=drain,
                 running=lambda: counted(len(worker.jobs), "answer"),

@@ -1,4 +1,4 @@
-"""``axon fleet``: the workers that control runs, as its leader last reported them."""
+"""``axon fleet``: the workers that control runs, as its leader last reported them; and one told to drain."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from axon.console.administration import moment, quiet, show_json
-from axon.console.flags import ConfigFile, DataDir, Json, Live, of_store
+from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Live, Url, load, of_store
 from axon.errors import NotFound
 
 if TYPE_CHECKING:
     from axon.domain.fleet.status import FleetStatus
 
-app = typer.Typer(help="Look at the workers that control runs.", no_args_is_help=True)
+app = typer.Typer(help="Look at the workers that control runs, and drain one.", no_args_is_help=True)
 
 _SHOWN = 10
 
@@ -46,6 +46,28 @@ def status(
         show_json(fleet_facts(found, now=now))
     else:
         _show(found, age_s=max(0.0, now - found.at), num_decisions=decisions)
+
+
+@app.command()
+def drain(
+    worker: Annotated[str, typer.Argument(metavar="WORKER", help="The worker's name, as in `axon top`.")],
+    url: Url = None,
+    key: ApiKey = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """Tell a worker to take no more jobs, hand the running ones over and end. The key needs the scope admin.
+
+    \b
+    Example:
+      axon fleet drain gpu-box-1f3a-0
+    """
+    settings = load({"data_dir": data_dir}, config_file).settings
+    from axon.console.fleet_server import FleetServer
+
+    with FleetServer.find(settings, url=url, key=key) as server:
+        server.drain(worker)
+    print(f"The worker {worker} drains: its jobs are handed over, then it ends.")
 
 
 def _show(found: "FleetStatus", *, age_s: float, num_decisions: int) -> None:

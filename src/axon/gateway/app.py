@@ -10,6 +10,7 @@ from starlette.routing import Route
 from axon.errors import AxonError, InvalidInput, NotFound
 from axon.gateway import access, health, streams
 from axon.gateway.admin import (
+    adapters,
     alerts,
     aliases,
     changes,
@@ -25,8 +26,11 @@ from axon.gateway.admin import (
     tenants,
     traces,
     usage,
+    workers,
 )
 from axon.gateway.admin import models as registered_models
+from axon.gateway.admin import settings as settings_in_effect
+from axon.gateway.admin import streams as live_streams
 from axon.gateway.admin.bodies import Admin
 from axon.gateway.anthropic import routes as messages
 from axon.gateway.batches import files as uploads
@@ -43,7 +47,7 @@ from axon.gateway.http.socket_exchange import Sockets
 from axon.gateway.ollama import models as ollama_models
 from axon.gateway.ollama import routes as ollama
 from axon.gateway.openai import chat, classify, completions, embeddings, models, scores, stored, tokens
-from axon.gateway.pages import oidc_routes
+from axon.gateway.pages import oidc_routes, rendering
 from axon.gateway.pages import routes as page_routes
 from axon.gateway.pages.parts import Pages, page
 from axon.gateway.responses import conversations
@@ -63,9 +67,9 @@ PARTS = (
     *(ollama, ollama_models),
     *(uploads, batch_routes),
     *(tenants, plans, keys),
-    *(registered_models, deployments, rollouts, aliases, prices, changes),
-    *(fleet, overview, profiles, logs, alerts, traces, access, health),
-    *(oidc_routes, page_routes),
+    *(registered_models, adapters, deployments, rollouts, aliases, prices, changes),
+    *(fleet, workers, overview, live_streams, profiles, logs, alerts, traces, settings_in_effect),
+    *(access, health, oidc_routes, page_routes, rendering),
 )
 """The modules that make up the API; each has a router."""
 _DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"})

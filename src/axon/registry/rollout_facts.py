@@ -1,9 +1,11 @@
 """A deployment's rollout as the admin API and the command line show it: plain JSON. Knows neither of the two."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.rollout import WHOLE, Rollout
+from axon.domain.registry.samples import Observed, Samples, median_of
 from axon.errors import InvalidInput, NotFound
 from axon.registry.facts import Facts
 
@@ -35,6 +37,30 @@ def rollout_facts(deployment: Deployment) -> Facts:
         "began_at": int(rollout.began),
         "stepped_at": int(rollout.stepped),
         "revision": deployment.revision,
+    }
+
+
+def figure_facts(rollout: Rollout, observed: Mapping[str, Observed]) -> Facts:
+    """The JSON of what the gateways, by their names, have observed of a rollout's two versions together."""
+    seen = sum(observed.values(), Observed())
+    return {
+        "id": rollout.id,
+        "object": "rollout.figures",
+        "gateways": len(observed),
+        "old": _samples(rollout.old, seen.old),
+        "new": _samples(rollout.new, seen.new),
+    }
+
+
+def _samples(version: str, samples: Samples) -> Facts:
+    return {
+        "version": version,
+        "turns": samples.begun,
+        "errors": samples.errors,
+        "refused": samples.refused,
+        "mute": samples.mute,
+        "ttft_s": median_of(samples.ttft),
+        "itl_s": median_of(samples.itl),
     }
 
 

@@ -3,9 +3,10 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 
@@ -15,8 +16,10 @@ from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
 from axon.admission.line import read_lines
 from axon.bootstrap.oidc import make_oidc
+from axon.domain.registry.adapter import Adapter, AdapterFiles
 from axon.domain.tenants.key import HOLDER, Scope
 from axon.domain.tenants.tenant import Tenant, Terms
+from axon.errors import InvalidInput
 from axon.gateway.admin.bodies import Admin
 from axon.gateway.admin.overviews import Overviews
 from axon.gateway.app import build_app
@@ -31,8 +34,10 @@ from axon.gateway.pages.web_sessions import WebSessions
 from axon.ports.alerts import Alerts
 from axon.profiling.asking import Profiles
 from axon.registry.catalog import Catalog
+from axon.registry.drain_orders import DrainOrders
 from axon.registry.fleet_report import FleetReports
 from axon.registry.holders import Holders
+from axon.registry.observations import Observations
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock, SystemClock
 from axon.runtime.lifecycle import Lifecycle
@@ -46,6 +51,9 @@ from axon.tenants.revocations import Revocations
 from axon.tenants.tenancy import Tenancy
 from tests.domain.registry.builders import nobody_pinned
 from tests.gateway.offers.builders import make_offers
+
+if TYPE_CHECKING:
+    from axon.gateway.admin.settings import SettingInEffect
 
 PEPPER = b"pepper"
 OWN = "gateway-1"
@@ -64,6 +72,7 @@ class Office:
 
     def __init__(self, store: SqliteStore, alerts: Alerts | None = None, config: GatewayConfig | None = None) -> None:
         self.lines = RecentLines()
+        self.settings: list[SettingInEffect] = []
         self.store, self.clock = store, FakeClock()
         revocations = Revocations(MemoryCache(self.clock), store.keys, self.clock)
         self.tenancy = Tenancy(store, self.clock, defaults=DEFAULTS)
@@ -91,7 +100,7 @@ class Office:
             offers=make_offers(self.clock),
             bodies=self.bodies,
             opening=SimpleNamespace(count=_uncounted),
-            follower=SimpleNamespace(num_streams=0),
+            follower=SimpleNamespace(num_streams=0, readers=()),
             traces=None,
         )
         self.traced = TracedTurns(cast("Any", None), cast("Any", None), store.turns, self.clock)
@@ -114,6 +123,10 @@ class Office:
                 process="gateway-1",
                 alerts=alerts,
                 traced=self.traced,
+                observations=Observations(self.cache),
+                drains=DrainOrders(self.live.wakeups, answer_s=0.2),
+                settings=lambda: self.settings,
+                fetch_adapter=self._fetch_adapter,
                 clock=self.clock,
             ),
             self.authenticator,
@@ -127,6 +140,12 @@ class Office:
                 version="0",
             ),
         )
+
+    async def _fetch_adapter(self, model: str, label: str, source: str, tenant: str) -> Adapter:
+        if not source.startswith("/adapters/"):
+            raise InvalidInput(f"{source} has no adapter.", param="source")
+        files = AdapterFiles(digest=sha256(source.encode()).hexdigest(), source=source)
+        return Adapter(model=model, label=label, tenant=tenant, files=(files,), created=0.0)
 
     def client(self, key: str) -> httpx.AsyncClient:
         headers = {"Authorization": f"Bearer {key}"}

@@ -282,6 +282,12 @@ async def test_the_trail_names_the_key_and_what_it_changed(
     assert (change["actor"], change["name"], change["action"]) == (key[4:12], "small", "change")
     assert (change["before"]["licence"], change["after"]["licence"]) == ("mit", "gpl")
     assert not rest["has_more"]
+    newest = await ok(admin.get(f"{URL}/changes?order=desc&limit=3"))
+    assert [each["id"] for each in newest["data"]] == ["4", "3", "2"]
+    assert newest["has_more"]
+    oldest = await ok(admin.get(f"{URL}/changes?order=desc&after={newest['last_id']}"))
+    assert [each["id"] for each in oldest["data"]] == ["1"]
+    assert not oldest["has_more"]
     for query in ("after=x", "after=-1", f"after={'9' * 40}", "limit=0", "limit=1000"):
         reply = await admin.get(f"{URL}/changes?{query}")
         assert reply.status_code == 400, query

@@ -8,8 +8,10 @@ import pytest
 
 from axon.domain.registry import steps
 from axon.domain.registry.deployment import Deployment, MemberState
+from axon.domain.registry.samples import Observed, Samples, bucket_of_latency
 from axon.domain.tenants.key import Scope
 from axon.registry.catalog import Catalog
+from axon.registry.observations import Observations
 from axon.registry.writer import RegistryWriter
 from tests.domain.registry.builders import nobody_pinned
 from tests.gateway.admin.office import Office, ok, refused
@@ -110,3 +112,22 @@ async def test_an_unknown_deployment_is_not_found(admin: httpx.AsyncClient) -> N
     await refused(admin.get(other), 404, "deployment_not_found")
     await refused(admin.post(other, json={"version": "v2"}), 404, "deployment_not_found")
     await refused(admin.post(f"{other}/rollback"), 404, "deployment_not_found")
+
+
+async def test_the_figures_are_those_of_all_gateways_together(admin: httpx.AsyncClient, office: Office) -> None:
+    await refused(admin.get(f"{URL}/figures"), 404, "rollout_not_found")
+    rollout = (await ok(admin.post(URL, json={"version": "v2"})))["id"]
+    assert (await ok(admin.get(f"{URL}/figures")))["gateways"] == 0
+    observations = Observations(office.cache)
+    fast, slow = bucket_of_latency(0.01), bucket_of_latency(0.5)
+    old = Samples(begun=10, ttft={fast: 4}, itl={fast: 4})
+    await observations.put(rollout, "g-1", Observed(old=old, new=Samples(begun=3, errors=2, ttft={slow: 1})))
+    await observations.put(rollout, "g-2", Observed(old=old, new=Samples(begun=2, refused=1, mute=1)))
+    shown = await ok(admin.get(f"{URL}/figures"))
+    assert (shown["object"], shown["id"], shown["gateways"]) == ("rollout.figures", rollout, 2)
+    assert (shown["old"]["version"], shown["old"]["turns"], shown["old"]["errors"]) == ("small@v1", 20, 0)
+    counts = [shown["new"][name] for name in ("version", "turns", "errors", "refused", "mute")]
+    assert counts == ["small@v2", 5, 2, 1, 1]
+    assert shown["old"]["ttft_s"] == pytest.approx(0.01, rel=0.06)
+    assert shown["new"]["ttft_s"] == pytest.approx(0.5, rel=0.06)
+    assert shown["new"]["itl_s"] is None

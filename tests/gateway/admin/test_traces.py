@@ -39,6 +39,9 @@ async def test_a_turn_is_shown_by_its_id(office: Office) -> None:
         reply = await admin.get(f"{URL}/{TURN.id}")
         shown = msgspec.json.decode(reply.content, type=Drawn)
         assert (shown.id, shown.spans[0].depth) == (TURN.id, 0)
+        assert shown.ledger is not None
+        assert TURN.ledger is not None
+        assert (shown.ledger.queue_s, shown.ledger.billed_tokens) == (TURN.ledger.queue_s, TURN.ledger.billed)
         await refused(admin.get(f"{URL}/nobody"), 404, "turn_not_found")
 
 

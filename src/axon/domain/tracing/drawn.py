@@ -2,6 +2,7 @@
 
 import msgspec
 
+from axon.domain.billing.ledger import Ledger
 from axon.domain.tracing.context import TraceContext, read_context, turn_span_id
 from axon.domain.tracing.span import Span
 from axon.domain.tracing.turn_spans import leaves, model_of, times_of, turn_spans
@@ -25,6 +26,22 @@ class DrawnSpan(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
+class DrawnLedger(msgspec.Struct, frozen=True, kw_only=True):
+    """The turn's ledger, as its client may see it; docs/ledger.md says what each figure means."""
+
+    queued_tokens: int
+    prefilled_tokens: int
+    cached_tokens: int
+    emitted_tokens: int
+    replayed_tokens: int
+    wasted_tokens: int
+    billed_tokens: int
+    queue_s: float
+    prefill_s: float
+    decode_s: float
+    replay_s: float
+
+
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn's trace."""
 
@@ -46,6 +63,8 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     paced_s: float
     """Seconds within the others in which it was held back to its tenant's rate."""
     spans: tuple[DrawnSpan, ...]
+    ledger: DrawnLedger | None = None
+    """None for a turn that no worker has run."""
 
 
 def drawn(turn: Turn) -> Drawn:
@@ -69,6 +88,23 @@ def drawn(turn: Turn) -> Drawn:
         waited_s=ledger.waited_s if ledger else 0.0,
         paced_s=ledger.paced_s if ledger else 0.0,
         spans=tuple(_drawn(span, depths[span.span_id], own.start) for span in (own, *others)),
+        ledger=None if ledger is None else _ledger(ledger),
+    )
+
+
+def _ledger(ledger: Ledger) -> DrawnLedger:
+    return DrawnLedger(
+        queued_tokens=ledger.queued,
+        prefilled_tokens=ledger.prefilled,
+        cached_tokens=ledger.cached,
+        emitted_tokens=ledger.emitted,
+        replayed_tokens=ledger.replayed,
+        wasted_tokens=ledger.wasted,
+        billed_tokens=ledger.billed,
+        queue_s=ledger.queue_s,
+        prefill_s=ledger.prefill_s,
+        decode_s=ledger.decode_s,
+        replay_s=ledger.replay_s,
     )
 
 

@@ -1,12 +1,14 @@
 """Shared by the routes under /v1/admin: request and response bodies, and the audit log of changes. Knows no route."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import structlog
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
+from axon.domain.registry.adapter import Adapter
 from axon.domain.tenants.storage import Stored
 from axon.domain.tenants.tenant import Limits, Terms, Tier
 from axon.errors import InvalidInput
@@ -17,13 +19,19 @@ from axon.gateway.turn.context import identity_of
 from axon.ports.alerts import Alerts
 from axon.profiling.asking import Profiles
 from axon.registry.catalog import Catalog
+from axon.registry.drain_orders import DrainOrders
 from axon.registry.fleet_report import FleetReports
+from axon.registry.observations import Observations
 from axon.runtime.clock import Clock
 from axon.sessions.traced_turns import TracedTurns
 from axon.telemetry.recent import RecentLines
 from axon.tenants.keyring import Keyring
 from axon.tenants.tenancy import Tenancy
 
+if TYPE_CHECKING:
+    from axon.gateway.admin.settings import SettingInEffect
+
+FetchAdapter = Callable[[str, str, str, str], Awaitable[Adapter]]
 _logger = structlog.get_logger("axon.admin")
 
 
@@ -44,6 +52,13 @@ class Admin:
     alerts: Alerts | None
     """None where no Alertmanager is configured."""
     traced: TracedTurns
+    observations: Observations
+    """What the gateways have counted of rollouts."""
+    drains: DrainOrders
+    settings: Callable[[], Sequence["SettingInEffect"]]
+    """The settings of this process, without secrets."""
+    fetch_adapter: FetchAdapter
+    """Fetches and checks the files of an adapter, by model, name, source and tenant."""
     clock: Clock
 
 

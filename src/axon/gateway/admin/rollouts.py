@@ -17,7 +17,7 @@ from axon.gateway.admin.bodies import AdminWire, Name, admin_of, note, read
 from axon.gateway.admin.registry import Revision, actor_of, asked_revision
 from axon.gateway.http.body import Many
 from axon.gateway.http.schema import body_of_kind
-from axon.registry.rollout_facts import rollout_facts, shares_of
+from axon.registry.rollout_facts import figure_facts, rollout_facts, rollout_of, shares_of
 from axon.registry.rules import deployment_of
 
 router = APIRouter(tags=["admin"], prefix="/v1/admin/deployments/{deployment_id}/rollout")
@@ -82,6 +82,17 @@ class RolloutStep(AdminWire):
 async def show(request: Request, deployment_id: str) -> dict[str, Any]:
     """Returns the present or the last rollout of a deployment."""
     return rollout_facts(deployment_of(await admin_of(request).catalog.snapshot(), deployment_id))
+
+
+@router.get("/figures", summary="Compare the versions of a rollout")
+async def figures(request: Request, deployment_id: str) -> dict[str, Any]:
+    """Returns what the gateways have counted of the present or last rollout since it began, for its old and its new
+    version: turns, errors, refusals, mute turns, and the median seconds to the first token and between tokens of
+    sessions' first turns. A gateway's counts are kept for a minute after its last news."""
+    admin = admin_of(request)
+    rollout = rollout_of(deployment_of(await admin.catalog.snapshot(), deployment_id))
+    found = await admin.observations.all(rollout.id)
+    return figure_facts(rollout, found)
 
 
 @router.post("", openapi_extra=body_of_kind(NewRollout), summary="Start a rollout")

@@ -84,6 +84,11 @@ class Follower:
         return len(self._followed)
 
     @property
+    def readers(self) -> tuple[Reader, ...]:
+        """The readers that this process follows a stream for."""
+        return tuple(self._followed)
+
+    @property
     def key_ids(self) -> frozenset[str]:
         """The ids of the keys of all readers that this process follows a stream for."""
         return frozenset(reader.key_id for reader in self._followed if reader.key_id)

@@ -3,6 +3,7 @@
 from axon.telemetry.events.event import event
 
 WORKERS = (
+    event("worker.told_to_drain", "info", "An administrator has told the worker to drain and end.", "worker"),
     event(
         "worker.draining", "info", "The worker takes no new turn and finishes or hands over its own.", "worker", "turns"
     ),
