@@ -161,6 +161,18 @@ def test_what_models_write_is_shown_as_they_mean_it() -> None:
     assert "<img" not in html
 
 
+def test_headings_begin_below_the_pages_own_and_leave_out_no_level() -> None:
+    html = render("## a\n\n#### b\n\n# c\n\n### d\n\n###### e\n\n##### f")
+    assert re.findall(r"<(h\d)>(\w)", html) == [
+        ("h3", "a"),
+        ("h4", "b"),
+        ("h3", "c"),
+        ("h4", "d"),
+        ("h5", "e"),
+        ("h5", "f"),
+    ]
+
+
 def test_a_formula_that_cannot_be_read_is_shown_as_it_is() -> None:
     assert "<code>\\frac{</code>" in render(r"$\frac{$") or "\\frac{" in render(r"$\frac{$")
 

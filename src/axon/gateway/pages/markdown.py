@@ -88,10 +88,16 @@ def _long_paragraphs(state: StateCore) -> None:
 
 
 def _lower_headings(state: StateCore) -> None:
-    """Puts an answer's headings below those of the page, which are of the first two levels."""
+    """Puts an answer's headings below those of the page, which are of the first two levels, and leaves out no level: a
+    screen reader goes from one to the next."""
+    above: list[str] = []
     for token in state.tokens:
+        if token.type == "heading_open":
+            while above and above[-1] >= token.tag:
+                above.pop()
+            above.append(token.tag)
         if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+            token.tag = f"h{min(6, 2 + len(above))}"
 
 
 def _maths(source: str, options: MutableMapping[str, Any]) -> str:
