@@ -52,6 +52,23 @@ def test_many_conversations_are_listed_as_they_are_scrolled_to(page: Page, serve
     assert page.locator("#list .item-title").all_text_contents() == [f"Talk {number}" for number in range(many)][::-1]
 
 
+def test_a_long_conversation_shows_its_end_and_more_when_asked(page: Page, served: Served) -> None:
+    with served.server.client() as api:
+        talk = api.post("/v1/conversations", json={"metadata": {"title": "Long"}}).json()["id"]
+        last = None
+        for number in range(65):
+            body = {"model": "echo", "input": f"number {number}", "max_output_tokens": 1, "metadata": {}}
+            place = {"previous_response_id": last} if last else {"conversation": talk}
+            last = api.post("/v1/responses", json={**body, **place}).raise_for_status().json()["id"]
+    arrive(page, served)
+    page.goto(f"{served.url}/?c={talk}")
+    expect(page.locator(".turn")).to_have_count(60)
+    expect(page.locator(".turn").last).to_contain_text("number 64")
+    page.get_by_role("button", name="Show 5 earlier of 5").click()
+    expect(page.locator(".turn")).to_have_count(65)
+    expect(page.locator(".turn").first).to_contain_text("number 0")
+
+
 def test_ten_thousand_lines_are_laid_out_piece_by_piece(page: Page, served: Served) -> None:
     arrive(page, served)
     found = page.evaluate(_FILL, 10_000)
