@@ -19,13 +19,13 @@ from axon.errors import AxonError, DependencyDown, Draining, Overloaded
 from axon.gateway.http import anthropic, ollama
 from axon.gateway.http.address import client_address
 from axon.gateway.http.auth import Authenticator, Identity
-from axon.gateway.http.cookies import cookie_values
+from axon.gateway.http.cookies import WEB_SESSION, cookie_values
 from axon.gateway.http.cors import with_cors
 from axon.gateway.http.errors import Internal, status_of
 from axon.gateway.http.fair_start import FairStart
 from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.outages import Outages
-from axon.gateway.http.prefix import inside
+from axon.gateway.http.prefix import inside, redirect
 from axon.gateway.http.refusal import refusal_of
 from axon.gateway.http.tracing import RequestTraces
 from axon.runtime.lifecycle import Lifecycle
@@ -36,10 +36,14 @@ PUBLIC = frozenset({"/", "/console", "/sign-in", "/livez", "/readyz", "/health"}
 """Paths that need no key."""
 ASSETS = ("/ui/common/", "/ui/chat/", "/ui/console/")
 """Folders of the pages' own files, which need no key either."""
-_SIGNING_IN = frozenset({("GET", "/ui/sign-in"), ("POST", "/ui/sign-in")})
+_SIGNING_IN = frozenset(
+    {("GET", "/ui/sign-in"), ("POST", "/ui/sign-in"), ("GET", "/ui/oidc/start"), ("GET", "/ui/oidc/callback")}
+)
 """Requests that need no key: they show one or something that stands for it, or ask how to."""
 _QUIET = PUBLIC | {"/ui/{room}/{file}"}
 """Routes whose requests are not logged."""
+OPEN_ROUTES = _QUIET | {path for _, path in _SIGNING_IN}
+"""Routes that need no key."""
 _BASIC = frozenset({"/docs", "/openapi.json"})
 """Paths that take the key by HTTP Basic too, because a person opens them in a browser."""
 ASKED_BY_PROXIES = "/v1/auth"
@@ -117,8 +121,9 @@ class Middleware:
         """Number of requests that are being answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._path_prefix:
-            inside(scope, self._path_prefix)
+        if self._path_prefix and not inside(scope, self._path_prefix):
+            await redirect(self._path_prefix, send)
+            return
         match scope["type"]:
             case "http":
                 await self._entry(scope, receive, send)
@@ -273,7 +278,9 @@ class _Exchange:
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *self._headers()]
+            message["headers"] = own = [*message.get("headers", ()), *self._headers()]
+            if WEB_SESSION in self._scope and not any(name == b"cache-control" for name, _ in own):
+                own.append((b"cache-control", b"no-store"))  # whoever uses the browser next finds nothing of it
         await self._send(message)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:

@@ -144,6 +144,8 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "GET /ui/session": _ANY,
     "POST /ui/sign-out": _ANY,
     "GET /ui/sign-in": _OPEN,
+    "GET /ui/oidc/start": _OPEN,
+    "GET /ui/oidc/callback": _OPEN,
     "POST /ui/sign-in": _OPEN,
     "GET /ui/{room}/{file}": _OPEN,
     "HEAD /ui/{room}/{file}": _OPEN,

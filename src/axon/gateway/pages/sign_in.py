@@ -42,11 +42,18 @@ class SignIn:
             )
         return await self._opened(await self._authenticator.identify_id(key_id, address=address), "code")
 
-    def refused(self, error: AxonError, by: str) -> None:
-        """Logs that somebody could not sign in."""
-        _logger.warning("sign_in.refused", by=by, code=error.code)
+    async def with_person(self, key_id: str, user: str, *, address: str) -> tuple[Identity, str]:
+        """Returns as whom a person signed in whom an issuer has named, and the value of the cookie; raises as
+        ``Authenticator.identify`` does."""
+        return await self._opened(await self._authenticator.identify_id(key_id, address=address), "oidc", user)
 
-    async def _opened(self, identity: Identity, by: str) -> tuple[Identity, str]:
-        value = await self._sessions.open(identity.key_id)
-        _logger.info("sign_in.accepted", by=by, by_key=identity.key_id, by_tenant=identity.tenant)
+    def refused(self, error: AxonError, way: str) -> None:
+        """Logs that somebody could not sign in."""
+        _logger.warning("sign_in.refused", way=way, code=error.code, problem=error.message)
+
+    async def _opened(self, identity: Identity, way: str, user: str = "") -> tuple[Identity, str]:
+        value = await self._sessions.open(identity.key_id, user=user)
+        _logger.info(
+            "sign_in.accepted", way=way, by_key=identity.key_id, by_tenant=identity.tenant, subject=user or None
+        )
         return identity, value
