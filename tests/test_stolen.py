@@ -80,7 +80,7 @@ def test_a_failure_counts_unless_much_time_was_stolen(
     monkeypatch.setattr(stolen, "share", lambda before, after: taken)
     pytester.makeconftest(_PLUGIN)
     pytester.makepyfile(_FAILS_ONCE)
-    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=passed, failed=failed)
     assert ("test_a failed while 50% of the machine's time was stolen" in result.stdout.str()) == bool(passed)
 
@@ -91,7 +91,7 @@ def test_what_a_failed_run_leaves_behind_and_cannot_stop_ends_no_other_test(
     monkeypatch.setattr(stolen, "share", lambda before, after: 0.5)
     pytester.makeconftest(_PLUGIN)
     pytester.makepyfile(_FAILS_ONCE_AND_NEVER_STOPS_CLEANLY)
-    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=3)
 
 
@@ -100,14 +100,14 @@ def test_a_test_that_took_long_is_not_run_again(pytester: pytest.Pytester, monke
     monkeypatch.setattr(stolen, "LONGEST_S", 0.0)
     pytester.makeconftest(_PLUGIN)
     pytester.makepyfile(_FAILS_ONCE)
-    pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(failed=1)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(failed=1)
 
 
 def test_a_test_that_always_fails_fails(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stolen, "share", lambda before, after: 0.9)
     pytester.makeconftest(_PLUGIN)
     pytester.makepyfile("def test_a(): assert False")
-    pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(failed=1)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(failed=1)
 
 
 def test_this_machine_can_be_asked() -> None:

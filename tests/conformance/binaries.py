@@ -12,6 +12,7 @@ import shutil
 import sys
 import tarfile
 import urllib.request
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -52,6 +53,11 @@ def program_of(name: str) -> Path:
     package = _lock()[name].get(here)
     if package is None:
         raise Missing(f"no {name} is pinned for {here}")
+    return unpacked(name, package)
+
+
+def unpacked(name: str, package: Package) -> Path:
+    """The package's file in the cache, fetched now if it is not there; raises ``Missing`` with the reason."""
     digest = hashlib.sha256(package.sha512.encode()).hexdigest()[:16]
     folder = clients.made_once(f"{name}-{digest}", package.program, partial(_make, package))
     return folder / package.program
@@ -64,8 +70,13 @@ def machine(name: str) -> str:
 
 def require(name: str) -> Path:
     """The program's file; skips the test where it cannot be had, or fails it with REQUIRE_SERVERS=1."""
+    return or_skip(name, partial(program_of, name))
+
+
+def or_skip(name: str, found: Callable[[], Path]) -> Path:
+    """What is found; skips the test where it cannot be had, or fails it with REQUIRE_SERVERS=1."""
     try:
-        return program_of(name)
+        return found()
     except Missing as error:
         reason = f"{name} is not there: {error}"
     if os.environ.get("REQUIRE_SERVERS") == "1":

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache
 from pathlib import Path
 
 from axon.adapters.journal.sqlite import SqliteJournal
@@ -16,6 +15,7 @@ from axon.adapters.store.postgres import PostgresStore
 from axon.ports.journal import Journal
 from axon.ports.store import Store
 from tests.services.certificates import shared_authority
+from tests.services.keeper import shared
 from tests.services.postgres import PgBouncer, PostgresServer
 from tests.services.require import require
 
@@ -77,14 +77,10 @@ async def fresh_database(*, tls: bool = False) -> AsyncIterator[str]:
     await asyncio.to_thread(server.drop_database, url)
 
 
+@shared
 def shared_server(*, tls: bool = False) -> PostgresServer:
-    """Started by the first test that needs it, removed at the end of the run. That with ``tls`` is another one: clients
-    encrypt where they can, and tests that are not about TLS need not pay for it."""
-    return _shared_server(tls)
-
-
-@cache
-def _shared_server(tls: bool) -> PostgresServer:
+    """Started for the first test that needs it, removed at the end of the run. That with ``tls`` is another one:
+    clients encrypt where they can, and tests that are not about TLS need not pay for it."""
     folder = Path(tempfile.mkdtemp(prefix="axon-postgres-"))
     server = PostgresServer(folder, {"fsync": "off"}, tls=tls)  # nobody kills it; making databases is mostly syncing
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -96,7 +92,7 @@ def _shared_server(tls: bool) -> PostgresServer:
     return server
 
 
-@cache
+@shared
 def shared_bouncer() -> PgBouncer:
     folder = Path(tempfile.mkdtemp(prefix="axon-pgbouncer-"))
     bouncer = PgBouncer(folder, shared_server())

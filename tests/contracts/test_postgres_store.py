@@ -89,7 +89,10 @@ class TestRaces:
                 with pytest.raises(DependencyDown):
                     await store.turns.apply([make_ended(make_job())])
                 assert time.monotonic() - start < DEADLINE_S + LATE_S
-                waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                waiting = (
+                    "SELECT count(*) FROM pg_stat_activity "
+                    "WHERE wait_event_type = 'Lock' AND datname = current_database()"
+                )
                 assert await (await other.execute(waiting)).fetchall() == [(0,)]
                 await other.rollback()
             await store.turns.apply([make_ended(make_job())])

@@ -252,3 +252,74 @@ class TestRetainedTurns:
         assert await ids(deployment="large") == await ids(after="chat-4") == await ids(prefix="chat%") == []
         await store.turns.erase_turn("chat-2")
         assert await ids() == [*names[:2], *names[3:]]
+
+
+class TestBranches:
+    """A conversation, a branch from one of its turns, a branch of that, and one from the start."""
+
+    async def tell(self, store: Store) -> None:
+        jobs = [
+            make_job("resp_1", session="conv_1", ordinal=1),
+            make_job("resp_2", session="conv_1", ordinal=2),
+            make_job("resp_3", session="resp_3", ordinal=1, previous="resp_1"),
+            make_job("resp_4", session="resp_3", ordinal=2, previous="resp_3"),
+            make_job("resp_5", session="resp_5", ordinal=1, previous="conv_1"),
+            make_job("resp_6", session="conv_2", ordinal=1),
+        ]
+        await store.turns.apply([make_ended(job) for job in jobs])
+
+    async def test_those_from_a_turn_and_from_the_start_are_found(self, store: Store) -> None:
+        await self.tell(store)
+        assert sorted(await store.turns.branches("conv_1")) == ["resp_3", "resp_5"]
+        assert list(await store.turns.branches("resp_3")) == []
+
+    async def test_the_turns_of_sessions_come_in_the_order_of_their_opening(self, store: Store) -> None:
+        await self.tell(store)
+        sessions = ["conv_1", "resp_5", "resp_3", ""]
+        told = [turn.id for turn in await store.turns.told(sessions, limit=10)]
+        assert told == ["resp_1", "resp_2", "resp_3", "resp_4", "resp_5"]
+        later = await store.turns.told(sessions, limit=2, after="resp_2")
+        assert [turn.id for turn in later] == ["resp_3", "resp_4"]
+        assert await store.turns.told([], limit=2) == []
+
+    async def test_a_running_turn_is_told_and_an_erased_one_is_not(self, store: Store) -> None:
+        await self.tell(store)
+        await store.turns.apply([opened(make_job("resp_9", session="conv_1", ordinal=3))])
+        await store.turns.erase_turn("resp_1")
+        told = [(turn.id, str(turn.state)) for turn in await store.turns.told(["conv_1"], limit=10)]
+        assert told == [("resp_2", "completed"), ("resp_9", "opened")]
+
+
+class TestListedConversations:
+    async def fill(self, store: Store) -> None:
+        titles = ["Plum cake", "An apple pie", "PLUMBING", "Pears", ""]
+        for number, title in enumerate(titles):
+            named = {"title": title} if title else {"topic": "plum"}
+            one = Conversation(id=f"conv_{number}", tenant="acme", created_at=100.0 + number, metadata=named)
+            await store.conversations.put(one, at=100.0)
+        await store.conversations.put(Conversation(id="conv_x", tenant="other", created_at=1.0), at=1.0)
+
+    async def ids(self, store: Store, **asked: Any) -> list[str]:
+        return [each.id for each in await store.conversations.page("acme", **asked)]
+
+    async def test_they_come_page_by_page_the_newest_first(self, store: Store) -> None:
+        await self.fill(store)
+        assert await self.ids(store, limit=3) == ["conv_4", "conv_3", "conv_2"]
+        assert await self.ids(store, limit=3, after="conv_2") == ["conv_1", "conv_0"]
+        assert await self.ids(store, limit=3, newest_first=False) == ["conv_0", "conv_1", "conv_2"]
+        assert await self.ids(store, limit=3, after="conv_3", newest_first=False) == ["conv_4"]
+
+    async def test_a_title_is_found_by_a_part_of_it_whatever_its_case(self, store: Store) -> None:
+        await self.fill(store)
+        assert await self.ids(store, limit=9, title="plum") == ["conv_2", "conv_0"]
+        assert await self.ids(store, limit=1, title="plum") == ["conv_2"]
+        assert await self.ids(store, limit=1, title="PLUM", after="conv_2") == ["conv_0"]
+        assert await self.ids(store, limit=9, title="quince") == []
+
+    async def test_a_title_is_found_behind_many_others(self, store: Store) -> None:
+        for number in range(1_100):
+            named = {"title": "needle" if number in (0, 700) else f"hay {number}"}
+            one = Conversation(id=f"conv_{number:04}", tenant="acme", created_at=1.0, metadata=named)
+            await store.conversations.put(one, at=1.0)
+        assert await self.ids(store, limit=2, title="needle") == ["conv_0700", "conv_0000"]
+        assert await self.ids(store, limit=1, title="needle") == ["conv_0700"]

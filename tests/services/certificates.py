@@ -5,9 +5,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from functools import cache
 from pathlib import Path
 
+from tests.services.keeper import shared
 from tests.services.process import private_folder
 from tests.services.require import find, require
 
@@ -44,7 +44,7 @@ def _alternative(name: str) -> str:
     return f"{'IP' if name[0].isdigit() else 'DNS'}:{name}"
 
 
-@cache
+@shared
 def shared_authority() -> Authority:
     """That of this test run."""
     folder = Path(tempfile.mkdtemp(prefix="axon-ca-"))

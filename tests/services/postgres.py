@@ -4,7 +4,7 @@ Cheap enough for one each: a data folder is made once and copied, a database com
 """
 
 import atexit
-import itertools
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -22,7 +22,7 @@ _USER = "axon"
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",  # a test's folder can be too long a name for a socket
-    "max_connections": "60",
+    "max_connections": "180",
     "shared_buffers": "32MB",
     "max_wal_senders": "4",
     "wal_keep_size": "256MB",
@@ -40,7 +40,6 @@ class PostgresServer:
         self._data = self.folder / "data"
         self._settings = {**_SETTINGS, **(self._tls() if tls else {}), **(settings or {})}
         self._process = ServerProcess(self._command(), self.folder)
-        self._names = itertools.count(1)
 
     @property
     def url(self) -> str:
@@ -99,7 +98,7 @@ class PostgresServer:
 
     def create_database(self, template: str = "template1") -> str:
         """The URL of a new database like the template, which must have no connection."""
-        name = f"test_{next(self._names)}"
+        name = f"test_{secrets.token_hex(6)}"
         self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         return self.database_url(name)
 

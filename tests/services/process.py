@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tests.services.reaper import adopt
 
@@ -67,6 +68,10 @@ class ServerProcess:
         self._command = list(command) if as_owner else unprivileged(command)
         self._environ = {**os.environ, "HOME": str(folder), **(environ or {})}
         self._process: subprocess.Popen[bytes] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a copy for another process, which can use the server but not end it."""
+        return {**self.__dict__, "_process": None}
 
     @property
     def alive(self) -> bool:

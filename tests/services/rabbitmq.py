@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.services.certificates import shared_authority
+from tests.services.keeper import shared
 from tests.services.process import ServerProcess, free_port, listening, private_folder, unprivileged, wait_for
 from tests.services.require import find, require
 
@@ -19,7 +20,7 @@ _PREFIX = "test-"
 _CONFIG = """\
 listeners.tcp.1 = 127.0.0.1:{port}
 disk_free_limit.absolute = 50MB
-vm_memory_high_watermark.absolute = 512MB
+vm_memory_high_watermark.absolute = 1GB
 log.console = true
 """
 _ERL_ARGUMENTS = (
@@ -155,7 +156,7 @@ def _command(name: str) -> str:
     return str(wrapped) if wrapped.exists() else find(name) or name
 
 
-@cache
+@shared
 def shared_server() -> RabbitServer:
     """The node of this test run, started by the first test that needs one: it takes seconds. Tests keep apart by the
     prefix of their queues."""

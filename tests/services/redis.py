@@ -3,12 +3,12 @@
 import atexit
 import shutil
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import redis
 
 from tests.services.certificates import shared_authority
+from tests.services.keeper import shared
 from tests.services.process import ServerProcess, free_port, private_folder, wait_for
 from tests.services.require import find
 
@@ -164,13 +164,9 @@ class RedisServer:
         ]
 
 
+@shared
 def shared_server(*, cluster: bool, tls: bool = False) -> RedisServer:
     """One for the whole run, for tests that do it no harm and keep to a prefix of their own."""
-    return _shared_server(cluster, tls)
-
-
-@cache
-def _shared_server(cluster: bool, tls: bool) -> RedisServer:
     folder = Path(tempfile.mkdtemp(prefix="axon-redis-"))
     server = RedisServer(folder, cluster=cluster, tls=tls)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -3,12 +3,12 @@
 import atexit
 import secrets
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import httpx
 
 from tests.conformance.clients import environment_of
+from tests.services.keeper import shared
 from tests.services.process import ServerProcess, free_port, listening, private_folder
 
 CREDENTIALS = {
@@ -50,7 +50,7 @@ class S3Server:
         return listed.raise_for_status().text.count("<UploadId>")
 
 
-@cache
+@shared
 def shared_server() -> S3Server:
     """Started by the first test that needs it, removed at the end of the run; each test has a bucket of its own."""
     folder = tempfile.TemporaryDirectory(prefix="axon-s3-")

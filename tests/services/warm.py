@@ -205,10 +205,19 @@ class Zygote:
 
 _zygotes: dict[int, Zygote] = {}
 """By the process that started it."""
+_of_the_run: Zygote | None = None
 _lock = threading.Lock()
 
 
+def share() -> None:
+    """Starts one zygote for this process and all that are forked from it."""
+    global _of_the_run
+    _of_the_run = Zygote() if _enabled else None
+
+
 def _zygote() -> Zygote:
+    if _of_the_run is not None:
+        return _of_the_run
     me = os.getpid()
     with _lock:
         if me not in _zygotes:

@@ -15,6 +15,8 @@ from axon.domain.turn import Turn, TurnState
 
 PREFIX = "conv_"
 """Prefix of a conversation's id."""
+TITLE = "title"
+"""The key of the metadata by which a conversation is called in a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,11 @@ class History:
 
 def is_conversation(session: str) -> bool:
     return session.startswith(PREFIX)
+
+
+def is_titled(conversation: Conversation, part: str) -> bool:
+    """Whether the title in its metadata contains this text, whatever its case; any conversation contains nothing."""
+    return part.casefold() in conversation.metadata.get(TITLE, "").casefold()
 
 
 def answer_id(turn_id: str, number: int = 0) -> str:

@@ -221,7 +221,11 @@ class SessionTurns(TurnStore, UnfinishedTurns, EndedTurns, Protocol):
         """State of each of the session's turns, by turn id."""
 
     async def branches(self, session: str) -> Sequence[str]:
-        """Other sessions that continue a turn of this one, and so hold its text too."""
+        """Other sessions that continue a turn of this one, and so hold its text too, or that begin at its start."""
+
+    async def told(self, sessions: Sequence[str], *, limit: int, after: str = "") -> Sequence[Turn]:
+        """The turns of these sessions in the order of their opening, whatever became of them: at most ``limit`` past
+        the turn ``after``. Those without text are left out."""
 
     async def erase_turn(self, turn_id: str) -> int:
         """Erases prompt and text of one ended turn, and of no other of its session. Returns how many."""
@@ -294,7 +298,22 @@ class ConversationStore(Protocol):
         """Deletes conversations with all that was added to them."""
 
 
-class IdleConversations(ConversationStore, Protocol):
+class ListedConversations(Protocol):
+    """Conversations, as a list of them needs them."""
+
+    async def page(
+        self, tenant: str, *, limit: int, after: str = "", title: str = "", newest_first: bool = True
+    ) -> Sequence[Conversation]:
+        """At most ``limit`` of a tenant's conversations past the id ``after``, in the order of their ids, which is that
+        of their creation. With ``title``, those alone whose metadata has a ``title`` that contains it; case does not
+        count."""
+
+
+class KnownConversations(ConversationStore, ListedConversations, Protocol):
+    """Conversations, as the sessions need them."""
+
+
+class IdleConversations(KnownConversations, Protocol):
     """Conversations, as retention needs them."""
 
     async def idle(self, *, before: float, limit: int) -> Sequence[str]:

@@ -7,8 +7,9 @@ from axon.domain.conversation import PREFIX, Conversation, Entry, History
 from axon.domain.ids import new_id
 from axon.domain.item import Item
 from axon.errors import InvalidInput
-from axon.ports.store import ConversationStore
+from axon.ports.store import KnownConversations
 from axon.runtime.clock import Clock
+from axon.sessions.branches import Branches
 from axon.sessions.config import SessionsConfig
 from axon.sessions.erasure import Erasure
 from axon.sessions.history import MAX_STEPS, Histories, no_conversation
@@ -22,15 +23,16 @@ class Conversations:
 
     def __init__(
         self,
-        store: ConversationStore,
+        store: KnownConversations,
         lookup: Lookup,
         histories: Histories,
         erasure: Erasure,
+        branches: Branches,
         clock: Clock,
         config: SessionsConfig,
     ) -> None:
         self._store, self._lookup, self._histories, self._erasure = store, lookup, histories, erasure
-        self._clock, self._config = clock, config
+        self.branches, self._clock, self._config = branches, clock, config
 
     async def create(self, tenant: str, items: Sequence[Item], metadata: Mapping[str, str]) -> Conversation:
         now = self._clock.now()
@@ -47,16 +49,25 @@ class Conversations:
             raise no_conversation(conversation_id)
         return found
 
+    async def page(
+        self, tenant: str, *, limit: int, after: str = "", title: str = "", newest_first: bool = True
+    ) -> Sequence[Conversation]:
+        """A tenant's conversations, as ``ListedConversations.page`` has them."""
+        return await self._store.page(tenant, limit=limit, after=after, title=title, newest_first=newest_first)
+
     async def update(self, tenant: str, conversation_id: str, metadata: Mapping[str, str]) -> Conversation:
         changed = replace(await self.get(tenant, conversation_id), metadata=metadata)
         if not await self._store.change(conversation_id, metadata, at=self._clock.now()):
             raise no_conversation(conversation_id)  # erased since
         return changed
 
-    async def delete(self, tenant: str, conversation_id: str) -> None:
-        """Erases the conversation and the text of its turns. If that fails halfway it can be repeated."""
+    async def delete(self, tenant: str, conversation_id: str, *, with_branches: bool = False) -> None:
+        """Erases the conversation and the text of its turns, and of its branches if asked. If that fails halfway it can
+        be repeated."""
         await self.get(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
+            for branch in (await self.branches.sessions(conversation_id))[1:] if with_branches else ():
+                await self._erasure.session(branch)
             await self._erasure.session(conversation_id)
             await self._store.erase([conversation_id])
 

@@ -7,6 +7,7 @@ from axon.ports.journal import Journal
 from axon.ports.live import Live
 from axon.ports.store import Store
 from axon.runtime.clock import Clock
+from axon.sessions.branches import Branches
 from axon.sessions.config import SessionsConfig
 from axon.sessions.conversations import Conversations
 from axon.sessions.erasure import Erasure
@@ -56,7 +57,8 @@ def make_sessions(
         on_erased=on_erased,
     )
     pins = SessionPins(live.pins, store.pinned, lookup, clock, config, on_moved, on_conflict)
-    conversations = Conversations(store.conversations, lookup, histories, erasure, clock, config)
+    branches = Branches(store.turns, lookup)
+    conversations = Conversations(store.conversations, lookup, histories, erasure, branches, clock, config)
     return Sessions(
         lookup=lookup,
         histories=histories,

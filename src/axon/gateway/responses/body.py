@@ -43,7 +43,7 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "output": output(turn) if ended else [],
         "parallel_tool_calls": not reply.serial_calls,
         "presence_penalty": job.sampling.presence_penalty,
-        "previous_response_id": job.previous or None,
+        "previous_response_id": None if is_conversation(job.previous) else job.previous or None,
         "conversation": {"id": job.session} if is_conversation(job.session) else None,
         "prompt_cache_key": reply.prompt_cache_key,
         "reasoning": {"effort": None, "summary": None, **reply.reasoning},
@@ -59,8 +59,17 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "truncation": reply.truncation or "disabled",
         "usage": usage_body(turn.usage) if ended else None,
         "user": reply.user,
-        "axon": {"version": turn.job.version, **more_of(job, turn, cost=turn.cost, with_ledger=with_ledger and ended)},
+        "axon": {
+            "version": turn.job.version,
+            **_branch(job),
+            **more_of(job, turn, cost=turn.cost, with_ledger=with_ledger and ended),
+        },
     }
+
+
+def _branch(job: Job) -> dict[str, str]:
+    """Returns the field that names the conversation from whose start the response branches off; usually none."""
+    return {"branch_of": job.previous} if is_conversation(job.previous) else {}
 
 
 def status_of(turn: Turn) -> str:

@@ -11,6 +11,8 @@ from axon.gateway.turn.context import Gateway, gateway_of, identity_of
 
 BUSY_HEADER = "x-axon-when-busy"
 """Request header: ``wait`` or ``refuse``, for when an earlier turn of the same session still runs."""
+BRANCH_HEADER = "x-axon-branch-of"
+"""Request header: id of the conversation from whose start the response branches off. It has none of its history."""
 
 
 async def history_of(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
@@ -23,9 +25,24 @@ async def history_of(request: Request, ask: ResponseRequest, job_id: str, held: 
     if ask.conversation_id:
         return await histories.enter(held, tenant, ask.conversation_id, job_id, wait_s=wait_s)
     if not ask.previous_response_id:
+        if root := branch_of(request, ask):
+            await histories.require(tenant, root)
         return History(session=job_id)
     history = await _before(gateway, tenant, ask.previous_response_id, wait_s=wait_s)
     return await histories.go_on(tenant, history, job_id) if ask.stored else history
+
+
+def branch_of(request: Request, ask: Context) -> str:
+    """Returns the conversation from whose start the response branches off; empty if it does not."""
+    root = request.headers.get(BRANCH_HEADER, "")
+    if root and (ask.conversation_id or ask.previous_response_id):
+        raise InvalidInput(
+            f"{BRANCH_HEADER} begins at a conversation's start, so neither 'conversation' nor 'previous_response_id' "
+            "can be used with it.",
+            param=BRANCH_HEADER,
+            code="mutually_exclusive_parameters",
+        )
+    return root
 
 
 async def peek(request: Request, ask: Context) -> History:

@@ -32,7 +32,7 @@ from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
 from axon.gateway.responses.body import response_body
 from axon.gateway.responses.finding import find, resumed
-from axon.gateway.responses.history import history_of, peek
+from axon.gateway.responses.history import branch_of, history_of, peek
 from axon.gateway.responses.items import ITEM, check_results, items_of, messages_of
 from axon.gateway.responses.requests import Context, ResponseRequest
 from axon.gateway.responses.tools import choice_text, tools_text
@@ -210,7 +210,7 @@ async def _job(
         job,
         session=history.session if ask.stored else "",
         ordinal=history.ordinal + 1,
-        previous=ask.previous_response_id or "",
+        previous=ask.previous_response_id or (branch_of(request, ask) if ask.stored else ""),
         items=items,
         background=bool(ask.background),
         forget=not ask.stored,

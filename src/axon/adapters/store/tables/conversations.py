@@ -4,18 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, Update, delete, exists, func, select, update
+from sqlalchemy import Row, Select, Update, delete, exists, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import known_ids_only, translated
-from axon.domain.conversation import Conversation, Entry
+from axon.domain.conversation import Conversation, Entry, is_titled
 from axon.domain.item import Item
 from axon.errors import DependencyDown
 
 _CONVERSATIONS, _ENTRIES, _HIDDEN = schema.conversations, schema.entries, schema.hidden_items
 _encode = msgspec.msgpack.encode
+_SCAN_ROWS = 500
+"""Conversations that are read at a time to find a title."""
 
 
 class SqlConversations:
@@ -59,6 +61,26 @@ class SqlConversations:
             async with self._database.connect() as connection:
                 row = (await connection.execute(query)).one_or_none()
         return None if row is None else _conversation(row)
+
+    async def page(
+        self, tenant: str, *, limit: int, after: str = "", title: str = "", newest_first: bool = True
+    ) -> Sequence[Conversation]:
+        """Titles are compared here and not by the database, because metadata is one encoded column."""
+        found: list[Conversation] = []
+        while (num_rows := _SCAN_ROWS if title else limit - len(found)) > 0 and len(found) < limit:
+            rows = await self._page_rows(_page(tenant, after, newest_first=newest_first).limit(num_rows))
+            found += [each for each in map(_conversation, rows) if is_titled(each, title)]
+            if len(rows) < num_rows:
+                break
+            after = rows[-1].id
+        return found[:limit]
+
+    async def _page_rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+        rows: Sequence[Row[Any]] = ()
+        with known_ids_only():
+            async with self._database.connect() as connection:
+                rows = (await connection.execute(query)).all()
+        return rows
 
     async def add(self, conversation_id: str, entry: Entry) -> None:
         row = _row(conversation_id, entry)
@@ -111,6 +133,14 @@ class SqlConversations:
         with translated():
             async with self._database.connect() as connection:
                 return (await connection.execute(query)).scalars().all()
+
+
+def _page(tenant: str, after: str, *, newest_first: bool) -> Select[Any]:
+    """Query for a tenant's conversations past an id."""
+    own, order = select(_CONVERSATIONS).where(_CONVERSATIONS.c.tenant == tenant), _CONVERSATIONS.c.id
+    if after:
+        own = own.where(order < after if newest_first else order > after)
+    return own.order_by(order.desc() if newest_first else order)
 
 
 def _grown(conversation_id: str, num_bytes: int, num_items: int) -> Update:

@@ -21,6 +21,7 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    union,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -158,15 +159,18 @@ class SqlTurns:
 
     async def branches(self, session: str) -> Sequence[str]:
         own = schema.turns.alias("own")
-        query = (
-            select(_COLUMNS.session)
-            .join(own, own.c.id == _COLUMNS.previous)
-            .where(own.c.session == session, _COLUMNS.session != session, _COLUMNS.previous != "")
-            .distinct()
-        )
+        other = (_COLUMNS.session != session, _COLUMNS.previous != "")
+        going_on = select(_COLUMNS.session).join(own, own.c.id == _COLUMNS.previous).where(own.c.session == session)
+        beginning = select(_COLUMNS.session).where(_COLUMNS.previous == session)
+        query = union(going_on.where(*other), beginning.where(*other))
         with translated():
             async with self._database.connect() as connection:
                 return (await connection.execute(query)).scalars().all()
+
+    async def told(self, sessions: Sequence[str], *, limit: int, after: str = "") -> Sequence[Turn]:
+        """Decodes rows; unreadable ones are logged and left out."""
+        rows = await self._rows(_told(sessions, after).limit(limit))
+        return [turn for row in rows if (turn := turn_or_none(row)) is not None]
 
     async def erase_turn(self, turn_id: str) -> int:
         return await self._erase(_COLUMNS.id == turn_id, _WORDLESS)
@@ -276,6 +280,17 @@ def _of_session(session: str) -> Select[Any]:
     own = (_COLUMNS.session == session, _COLUMNS.session != "")
     last = (_COLUMNS.ordinal.desc(), _COLUMNS.opened_at.desc(), _COLUMNS.id.desc())
     return select(*columns, body).where(*own).order_by(*last)
+
+
+def _told(sessions: Sequence[str], after: str) -> Select[Any]:
+    """Query for the turns of sessions that have text, the first first."""
+    own = (_COLUMNS.session.in_([each for each in sessions if each]), _COLUMNS.session != "")
+    query = select(schema.turns).where(*own, _COLUMNS.body.is_not(None))
+    if after:
+        last = schema.turns.alias("last")
+        at = select(last.c.opened_at).where(last.c.id == after).scalar_subquery()
+        query = query.where(tuple_(_COLUMNS.opened_at, _COLUMNS.id) > tuple_(at, literal(after)))
+    return query.order_by(_COLUMNS.opened_at, _COLUMNS.id)
 
 
 def _past_retention(ended_before: float) -> Select[tuple[str]]:
