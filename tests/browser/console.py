@@ -9,25 +9,17 @@ import typer.main
 from playwright.sync_api import Locator, Page, expect
 
 from axon.cli import app
+from tests.browser import visiting
 from tests.browser.serving import Served
 
 expect.set_options(timeout=30_000)  # the cores may be busy
 
 
-def enter(page: Page, served: Served, view: str = "overview", *, url: str = "") -> None:
+def enter(page: Page, served: Served, view: str = "overview") -> None:
     """Signs in with the operator's key and opens a view."""
-    base = url or served.url
-    page.goto(f"{base}/sign-in?to=console")
-    page.get_by_label("API key").fill(served.admin_key)
-    page.get_by_role("button", name="Sign in", exact=True).click()
+    visiting.enter(page, served, "console")
     expect(page.get_by_role("navigation", name="Console").get_by_role("link", name="Overview")).to_be_visible()
-    visit(page, view)
-
-
-def visit(page: Page, view: str) -> None:
-    """Opens a view by its address, and waits until it is drawn."""
-    page.evaluate("view => { location.hash = `#/${view}` }", view)
-    expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
+    visiting.visit(page, view)
 
 
 def row(page: Page, name: str | re.Pattern[str]) -> Locator:

@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import NewPage
-from tests.browser.console import command_of, confirm, dialog, enter, parsed, row, visit
+from tests.browser.console import command_of, confirm, dialog, enter, parsed, row
 from tests.browser.serving import Served, serving
+from tests.browser.visiting import visit
 
 STEP_S = 0.02
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.console import confirm, dialog, row, visit
+from tests.browser.console import confirm, dialog, row
+from tests.browser.visiting import visit
 from tests.fleet.conftest import fleets
 from tests.fleet.fleet import Fleet
 from tests.journeys.server import wait_until
@@ -30,6 +31,8 @@ def test_a_worker_is_drained_and_its_stream_goes_on(page: Page, fleet: Fleet) ->
     page.goto(f"{gateway.url}/sign-in?to=console")
     page.get_by_label("API key").fill(key)
     page.get_by_role("button", name="Sign in", exact=True).click()
+    page.wait_for_url(f"{gateway.url}/console")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     visit(page, "fleet")
     drains = page.get_by_role("button", name=re.compile("^Drain "))
     expect(drains).to_have_count(2)

@@ -10,8 +10,9 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.console import command_of, confirm, dialog, enter, parsed, row, visit
+from tests.browser.console import command_of, confirm, dialog, enter, parsed, row
 from tests.browser.serving import Served, serving
+from tests.browser.visiting import visit
 from tests.fleet.versions import MODEL, sent, version_body
 from tests.journeys.server import wait_until
 
