@@ -1,12 +1,10 @@
 """The gateway's ASGI application: routes, error handlers and the middleware around them. Knows no route's meaning."""
 
-from importlib.resources import files
-
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from axon.errors import AxonError, InvalidInput, NotFound
@@ -51,7 +49,7 @@ from axon.gateway.ollama import routes as ollama
 from axon.gateway.openai import chat, classify, completions, embeddings, models, scores, stored, tokens
 from axon.gateway.pages import rendering
 from axon.gateway.pages import routes as page_routes
-from axon.gateway.pages.parts import Pages
+from axon.gateway.pages.parts import Pages, page
 from axon.gateway.responses import conversations
 from axon.gateway.responses import routes as responses
 from axon.gateway.responses.socket import serve_responses
@@ -104,11 +102,11 @@ def build_app(
     *,
     version: str,
     local_key: str | None = None,
+    pages: Pages,
     batches: BatchParts | None = None,
-    pages: Pages | None = None,
 ) -> Middleware:
     """Returns the application, ready to serve. ``local_key`` is that of Ollama's clients on this machine that have
-    none; without it they need one. Without ``pages`` no cookie is read."""
+    none; without it they need one."""
     app = routes(version)
     app.state.gateway, app.state.admin, app.state.batches = gateway, admin, batches
     app.state.pages = pages
@@ -127,16 +125,16 @@ def build_app(
         cors_origins=origins_of(gateway.config.cors_origins),
         local_key=local_key,
         traces=gateway.traces,
-        web_sessions=pages.sessions if pages else None,
+        web_sessions=pages.sessions,
         path_prefix=gateway.config.path_prefix,
         paths=[route.path for route in _routes() if "{" not in route.path],
         serve_socket=Sockets(max_of_tenant=gateway.config.max_tenant_sockets).serve,
     )
 
 
-async def _docs() -> Response:
+async def _docs(request: Request) -> Response:
     """Returns the OpenAPI document as an HTML page that loads nothing from other hosts."""
-    return HTMLResponse(files("axon.gateway").joinpath("ui/docs.html").read_text())
+    return page(request, "common", "docs.html")
 
 
 async def _openapi(request: Request) -> Response:

@@ -25,6 +25,11 @@ from axon.gateway.app import build_app
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.body import Bodies
+from axon.gateway.http.guess_limit import GuessLimit
+from axon.gateway.pages.assets import Assets
+from axon.gateway.pages.parts import Pages
+from axon.gateway.pages.sign_in import SignIn
+from axon.gateway.pages.web_sessions import WebSessions
 from axon.ports.alerts import Alerts
 from axon.profiling.asking import Profiles
 from axon.registry.catalog import Catalog
@@ -39,6 +44,7 @@ from axon.sessions.traced_turns import TracedTurns
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.recent import RecentLines
 from axon.tenants.keyring import Keyring
+from axon.tenants.one_time_codes import OneTimeCodes
 from axon.tenants.revocations import Revocations
 from axon.tenants.tenancy import Tenancy
 from tests.domain.registry.builders import nobody_pinned
@@ -62,7 +68,7 @@ async def _uncounted(*who: object) -> None:
 class Office:
     """The application with a store of its own, and a client for whichever key one has."""
 
-    def __init__(self, store: SqliteStore, alerts: Alerts | None = None) -> None:
+    def __init__(self, store: SqliteStore, alerts: Alerts | None = None, config: GatewayConfig | None = None) -> None:
         self.lines = RecentLines()
         self.settings: list[SettingInEffect] = []
         self.store, self.clock = store, FakeClock()
@@ -76,9 +82,16 @@ class Office:
         self.fleet = FleetReports(self.cache)
         self.accounts = MemoryAccounts(self.clock)
         self.live = open_memory_live(SystemClock(), retention_s=60.0)
-        self.bodies = Bodies(GatewayConfig())
+        self.config = config or GatewayConfig()
+        self.bodies = Bodies(self.config)
+        self.guesses = GuessLimit(self.config.failures_per_minute, self.clock)
+        self.authenticator = Authenticator(
+            store.keys, PEPPER, self.clock, defaults=DEFAULTS, revoked=revocations.revoked, guesses=self.guesses
+        )
+        self.web_sessions = WebSessions(store.web_sessions, self.authenticator, self.clock, self.config)
+        self.codes = OneTimeCodes(self.cache, self.clock)
         self.gateway = SimpleNamespace(
-            config=GatewayConfig(),
+            config=self.config,
             lifecycle=Lifecycle(),
             metrics=Metrics(),
             clock=self.clock,
@@ -114,8 +127,15 @@ class Office:
                 fetch_adapter=self._fetch_adapter,
                 clock=self.clock,
             ),
-            Authenticator(store.keys, PEPPER, self.clock, defaults=DEFAULTS, revoked=revocations.revoked),
+            self.authenticator,
             version="0",
+            pages=Pages(
+                sign_in=SignIn(self.authenticator, self.web_sessions, self.codes, self.guesses),
+                sessions=self.web_sessions,
+                assets=Assets(),
+                config=self.config,
+                version="0",
+            ),
         )
 
     async def _fetch_adapter(self, model: str, label: str, source: str, tenant: str) -> Adapter:
@@ -133,11 +153,13 @@ class Office:
 
 
 @asynccontextmanager
-async def opened_office(folder: Path, alerts: Alerts | None = None) -> AsyncIterator[Office]:
+async def opened_office(
+    folder: Path, alerts: Alerts | None = None, config: GatewayConfig | None = None
+) -> AsyncIterator[Office]:
     store = SqliteStore(folder / "axon.db")
     await store.open()
     await store.tenants.add(Tenant(id="ops"))
-    office = Office(store, alerts)
+    office = Office(store, alerts, config)
     try:
         yield office
     finally:

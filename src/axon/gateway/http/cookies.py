@@ -12,6 +12,8 @@ from axon.errors import Forbidden, Unauthenticated
 
 COOKIE = "axon_session"
 CSRF_HEADER = b"x-axon-csrf"
+WEB_SESSION = "axon.web_session"
+"""Key of the ASGI scope under which the cookie's value of a request that was let in by it is kept."""
 _OWN_SITE = frozenset({b"same-origin", b"none"})
 """Values of Sec-Fetch-Site of a request that our own page made, or a person by typing the address. Another port of the
 same host is ``same-site``: it gets the cookie too, and is not ours."""

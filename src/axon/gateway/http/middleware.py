@@ -19,13 +19,13 @@ from axon.errors import AxonError, DependencyDown, Draining, Overloaded
 from axon.gateway.http import anthropic, ollama
 from axon.gateway.http.address import client_address
 from axon.gateway.http.auth import Authenticator, Identity
-from axon.gateway.http.cookies import cookie_values
+from axon.gateway.http.cookies import WEB_SESSION, cookie_values
 from axon.gateway.http.cors import with_cors
 from axon.gateway.http.errors import Internal, status_of
 from axon.gateway.http.fair_start import FairStart
 from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.outages import Outages
-from axon.gateway.http.prefix import inside
+from axon.gateway.http.prefix import inside, redirect
 from axon.gateway.http.refusal import refusal_of
 from axon.gateway.http.tracing import RequestTraces
 from axon.runtime.lifecycle import Lifecycle
@@ -117,8 +117,9 @@ class Middleware:
         """Number of requests that are being answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._path_prefix:
-            inside(scope, self._path_prefix)
+        if self._path_prefix and not inside(scope, self._path_prefix):
+            await redirect(self._path_prefix, send)
+            return
         match scope["type"]:
             case "http":
                 await self._entry(scope, receive, send)
@@ -273,7 +274,9 @@ class _Exchange:
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *self._headers()]
+            message["headers"] = own = [*message.get("headers", ()), *self._headers()]
+            if WEB_SESSION in self._scope and not any(name == b"cache-control" for name, _ in own):
+                own.append((b"cache-control", b"no-store"))  # whoever uses the browser next finds nothing of it
         await self._send(message)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:

@@ -4,6 +4,8 @@ import re
 from collections.abc import MutableMapping
 from typing import Any
 
+from starlette.types import Send
+
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _MAX_CHARS = 200
 
@@ -15,11 +17,20 @@ def is_prefix(text: str) -> bool:
     return not {".", ".."} & set(text.split("/"))
 
 
-def inside(scope: MutableMapping[str, Any], prefix: str) -> None:
-    """Cuts the prefix off the path of a request whose proxy did not."""
-    path: str = scope["path"]
+def inside(scope: MutableMapping[str, Any], prefix: str) -> bool:
+    """Cuts the prefix off the path of a request whose proxy did not. False for a request of the prefix alone, which
+    lacks its slash: the addresses in a page would lead beside the server."""
+    path: str = scope.get("path", "/")
     if path.startswith(f"{prefix}/"):
         scope["path"] = path[len(prefix) :]
+    return path != prefix or scope["type"] != "http"
+
+
+async def redirect(prefix: str, send: Send) -> None:
+    """Answers a request of the prefix alone: the same with a slash."""
+    headers = [(b"location", f"{prefix}/".encode()), (b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": 308, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def prefix_of(scope: MutableMapping[str, Any], *, path_prefix: str, num_proxies: int) -> str:

@@ -1,11 +1,13 @@
-"""What the pages' routes share. Values only."""
+"""What the pages' routes share: the parts behind them, and how a page is answered."""
 
 from dataclasses import dataclass
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from axon.gateway.config import GatewayConfig
-from axon.gateway.pages.assets import Assets
+from axon.gateway.pages.assets import Assets, answer
+from axon.gateway.pages.policy import page_headers
 from axon.gateway.pages.sign_in import SignIn
 from axon.gateway.pages.web_sessions import WebSessions
 
@@ -25,3 +27,8 @@ def pages_of(request: Request) -> Pages:
     """Returns the pages' parts of the application that received the request."""
     pages: Pages = request.app.state.pages
     return pages
+
+
+def page(request: Request, room: str, name: str) -> Response:
+    """Returns a page, under the policy of all pages."""
+    return answer(pages_of(request).assets.page(room, name), request.headers, page_headers())

@@ -12,13 +12,12 @@ from axon.domain.tenants.web_session import csrf_token
 from axon.errors import AxonError, InvalidInput, TooLarge
 from axon.gateway.http.address import client_address
 from axon.gateway.http.auth import Identity
-from axon.gateway.http.cookies import check_own_page, cookie_values, session_cookie
+from axon.gateway.http.cookies import WEB_SESSION, check_own_page, cookie_values, session_cookie
 from axon.gateway.http.errors import ClientLeft, Timeout
 from axon.gateway.http.prefix import is_https, prefix_of
 from axon.gateway.pages.assets import answer
-from axon.gateway.pages.parts import pages_of
-from axon.gateway.pages.policy import asset_headers, page_headers
-from axon.gateway.pages.web_sessions import WEB_SESSION
+from axon.gateway.pages.parts import page, pages_of
+from axon.gateway.pages.policy import asset_headers
 
 router = APIRouter(include_in_schema=False)
 
@@ -49,7 +48,7 @@ _ask = msgspec.json.Decoder(_Ask)
 async def start(request: Request) -> Response:
     """Returns the chat to a browser, and to other clients the paths of the API, its documentation and the probe."""
     if "text/html" in request.headers.get("accept", ""):
-        return _page(request, "chat", "index.html")
+        return page(request, "chat", "index.html")
     return JSONResponse(_POINTER, headers={"vary": "accept"})
 
 
@@ -57,14 +56,14 @@ async def start(request: Request) -> Response:
 @router.get("/console")
 async def console(request: Request) -> Response:
     """Returns the console, which asks for what it shows by the API."""
-    return _page(request, "console", "index.html")
+    return page(request, "console", "index.html")
 
 
 @router.head("/sign-in")
 @router.get("/sign-in")
 async def sign_in_page(request: Request) -> Response:
     """Returns the form to sign in."""
-    return _page(request, "common", "sign-in.html")
+    return page(request, "common", "sign-in.html")
 
 
 @router.get("/ui/session")
@@ -114,10 +113,6 @@ async def sign_out(request: Request) -> Response:
 async def asset(request: Request, room: str, file: str) -> Response:
     """Returns a file of a page."""
     return answer(pages_of(request).assets.file(room, file), request.headers, asset_headers())
-
-
-def _page(request: Request, room: str, name: str) -> Response:
-    return answer(pages_of(request).assets.page(room, name), request.headers, page_headers())
 
 
 def _session_body(request: Request, identity: Identity, value: str) -> dict[str, Any]:

@@ -17,12 +17,10 @@ from axon.domain.tenants.web_session import (
 from axon.errors import DependencyDown, Unauthenticated
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Authenticator, Identity
-from axon.gateway.http.cookies import check_csrf, check_own_page, only_value
+from axon.gateway.http.cookies import WEB_SESSION, check_csrf, check_own_page, only_value
 from axon.ports.store import WebSessionStore
 from axon.runtime.clock import Clock
 
-WEB_SESSION = "axon.web_session"
-"""Key of the ASGI scope under which the cookie's value of a request that came with one is kept."""
 _CACHE_S = 1.0
 """The store's answer about a session is used for this long; so one that ended elsewhere is refused after at most this
 long."""

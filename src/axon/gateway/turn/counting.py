@@ -28,6 +28,8 @@ async def counted_error(request: Request, error: AxonError) -> AxonError:
     """
     if not isinstance(error, InvalidInput | TooLarge) or METERS in request.scope:
         return error
+    if "axon.identity" not in request.scope:
+        return error  # a request to sign in is no tenant's yet
     try:
         await count_request(request)
     except LimitReached as limit:

@@ -17,11 +17,11 @@ class SqlWebSessions:
         self._database = database
 
     async def open(self, session: WebSession, *, now: float, most: int) -> None:
-        newest = (
+        too_many = (
             select(_COLUMNS.id)
             .where(_COLUMNS.key_id == session.key_id)
             .order_by(_COLUMNS.created_at.desc(), _COLUMNS.id)
-            .limit(max(0, most - 1))
+            .offset(max(0, most - 1))
         )
         row = {
             "id": session.id,
@@ -33,9 +33,9 @@ class SqlWebSessions:
         with translated():
             async with self._database.begin() as connection:
                 await connection.execute(delete(schema.web_sessions).where(_COLUMNS.ends_at <= now))
-                kept = list((await connection.execute(newest)).scalars())
-                others = delete(schema.web_sessions).where(_COLUMNS.key_id == session.key_id)
-                await connection.execute(others.where(_COLUMNS.id.not_in(kept)))
+                # By their ids: one that is opened at the same time must not be ended for its not having been seen.
+                if oldest := list((await connection.execute(too_many)).scalars()):
+                    await connection.execute(delete(schema.web_sessions).where(_COLUMNS.id.in_(oldest)))
                 await connection.execute(insert(schema.web_sessions).values(row))
 
     async def find(self, session_id: str) -> WebSession | None:

@@ -1,26 +1,6 @@
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Axon API</title>
-<style>
-  :root { color-scheme: light dark; --line: #8884; --dim: #888; --accent: #0a7d6c; }
-  body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-  h1 { margin-bottom: 0; } h2 { margin: 2rem 0 .5rem; text-transform: capitalize; }
-  details { border: 1px solid var(--line); border-radius: 6px; margin: .4rem 0; padding: .4rem .8rem; }
-  summary { cursor: pointer; display: flex; gap: .8rem; align-items: baseline; flex-wrap: wrap; }
-  .method { font: 600 12px ui-monospace, monospace; color: #fff; background: var(--accent); border-radius: 4px;
-            padding: .1rem .4rem; min-width: 3rem; text-align: center; }
-  code, pre { font: 13px ui-monospace, monospace; } .dim { color: var(--dim); }
-  table { border-collapse: collapse; width: 100%; margin: .6rem 0; }
-  td { border-top: 1px solid var(--line); padding: .25rem .6rem .25rem 0; vertical-align: top; }
-  pre { background: #8881; padding: .6rem; border-radius: 6px; overflow-x: auto; }
-</style>
-<h1>Axon API</h1>
-<p class="dim" id="about">Loading …</p>
-<main id="routes"></main>
-<p class="dim">The whole document: <a href="/openapi.json">/openapi.json</a></p>
-<script>
+// The OpenAPI document as a page. The server is shown under the path of this page, whatever that is.
+
+const root = new URL(".", location.href).href.replace(/\/$/, "");
 const make = (tag, text, cls) => { const e = document.createElement(tag); if (text) e.textContent = text; if (cls) e.className = cls; return e; };
 function kind(schema) {
   if (!schema) return "";
@@ -54,10 +34,10 @@ function sample(body) {
 }
 function curl(method, path, body) {
   const data = sample(body), verb = method === "GET" || data ? "" : `-X ${method} `;
-  return `curl -N ${verb}${location.origin}${path} -H "Authorization: Bearer $AXON_API_KEY"` +
+  return `curl -N ${verb}${root}${path} -H "Authorization: Bearer $AXON_API_KEY"` +
     (data ? ` \\\n  -H "Content-Type: application/json" -d '${JSON.stringify(data)}'` : "");
 }
-fetch(new URL("/openapi.json", location.origin)).then(r => r.json()).then(api => {
+fetch("openapi.json").then(r => r.json()).then(api => {
   document.getElementById("about").textContent = `${api.info.description} Version ${api.info.version}.`;
   const groups = {};
   for (const [path, methods] of Object.entries(api.paths))
@@ -77,5 +57,3 @@ fetch(new URL("/openapi.json", location.origin)).then(r => r.json()).then(api =>
     }
   }
 }).catch(error => { document.getElementById("about").textContent = "The API document could not be read: " + error; });
-</script>
-</html>
