@@ -1,0 +1,117 @@
+// The field for a message, with text files beside it. Sends nothing itself.
+
+import { make, toast } from "../common/dialog.js";
+
+const MOST_FILES = 8;
+const MOST_BYTES = 256 * 1024;
+
+/** The form at the bottom. `onSend` is given {text, files}, `onStop` nothing. */
+export class Composer {
+  #files = [];
+
+  constructor({ onSend, onStop, onEditLast }) {
+    this.form = document.getElementById("composer");
+    this.area = document.getElementById("message");
+    this.send = document.getElementById("send");
+    this.stop = document.getElementById("stop");
+    this.list = document.getElementById("files");
+    const input = document.getElementById("file");
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const text = this.area.value.trim();
+      if (!this.stop.hidden || (!text && !this.#files.length)) return;
+      onSend({ text, files: this.#files });
+    });
+    this.stop.addEventListener("click", onStop);
+    this.area.addEventListener("input", () => this.#fit());
+    this.area.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        this.form.requestSubmit();
+      } else if (event.key === "ArrowUp" && !this.area.value) {
+        event.preventDefault();
+        onEditLast();
+      }
+    });
+    document.getElementById("attach").addEventListener("click", () => input.click());
+    input.addEventListener("change", () => {
+      this.attach([...input.files]);
+      input.value = "";
+    });
+    addEventListener("dragover", (event) => event.preventDefault());
+    addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.attach([...(event.dataTransfer?.files || [])]);
+    });
+  }
+
+  /** Shows whether an answer runs: then it can be stopped, and nothing sent. */
+  set busy(isBusy) {
+    this.send.hidden = isBusy;
+    this.stop.hidden = !isBusy;
+  }
+
+  clear() {
+    this.area.value = "";
+    this.#files = [];
+    this.#show();
+    this.#fit();
+  }
+
+  /** Puts text back that was not sent. */
+  restore(text, files = []) {
+    this.area.value ||= text;
+    this.#files = files;
+    this.#show();
+    this.#fit();
+    this.area.focus();
+  }
+
+  focus() {
+    this.area.focus();
+  }
+
+  /** Attaches files that are text and small enough, and says which are not. */
+  async attach(files) {
+    for (const file of files) {
+      if (this.#files.length >= MOST_FILES) return toast(`At most ${MOST_FILES} files go with a message.`, "warn");
+      if (file.size > MOST_BYTES) {
+        toast(`${file.name} has ${Math.round(file.size / 1024)} kB; at most ${MOST_BYTES / 1024} kB can be attached.`, "warn");
+        continue;
+      }
+      const text = textOf(new Uint8Array(await file.arrayBuffer()));
+      if (text === null) toast(`${file.name} is not text, so it cannot be attached.`, "warn");
+      else this.#files.push({ name: file.name.replace(/[\n\r]/g, " ").slice(0, 200), text });
+    }
+    this.#show();
+  }
+
+  #show() {
+    this.list.hidden = !this.#files.length;
+    this.list.replaceChildren(
+      ...this.#files.map((file, index) => {
+        const drop = make("button", { class: "plain small", type: "button", "aria-label": `Remove ${file.name}` }, "×");
+        drop.addEventListener("click", () => {
+          this.#files = this.#files.filter((_, each) => each !== index);
+          this.#show();
+        });
+        return make("li", {}, `${file.name} (${Math.max(1, Math.round(file.text.length / 1024))} kB)`, drop);
+      }),
+    );
+  }
+
+  #fit() {
+    this.area.style.height = "auto";
+    this.area.style.height = `${Math.min(this.area.scrollHeight + 2, innerHeight * 0.4)}px`;
+  }
+}
+
+/** Returns bytes as text; null if they are none. */
+function textOf(bytes) {
+  if (bytes.includes(0)) return null;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}

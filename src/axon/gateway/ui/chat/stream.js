@@ -1,0 +1,105 @@
+// The events of one answer, through reloads, lost networks and restarted servers. Touches no page.
+//
+// The server numbers the events and keeps them. So whatever happens to the connection, the reader asks for those past the
+// last one that it has, and gets each exactly once.
+
+import { ApiError, events } from "../common/api.js";
+
+const ENDS = new Set(["response.completed", "response.failed", "response.incomplete"]);
+const SILENT_MS = 45_000;
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 5_000;
+
+/**
+ * Yields the parsed events of a response. `ask` is {body, headers} for a new one, or {id} for one that the server has;
+ * `onLink` is told {lost: true, known: whether the server has the question} and {lost: false}.
+ */
+export async function* answerEvents(ask, { signal, onLink = () => {} }) {
+  let id = ask.id || "";
+  let last = -1;
+  let tries = 0;
+  for (;;) {
+    const leave = linked(signal);
+    try {
+      for await (const event of opened(ask, id, last, leave)) {
+        leave.alive();
+        if (tries) onLink({ lost: false });
+        tries = 0;
+        const isNew = event.sequence_number > last;
+        if (event.type === "error") {
+          if (event.code === "stream_diverged") throw new ApiError(409, event.code, event.message);
+          throw new ApiError(503, event.code, event.message);
+        }
+        if (!isNew && event.type !== "response.queued" && !ENDS.has(event.type)) continue;
+        last = Math.max(last, event.sequence_number);
+        id ||= event.response?.id || "";
+        yield event;
+        if (ENDS.has(event.type)) return;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!isPassing(error)) throw error;
+    } finally {
+      leave.end();
+    }
+    if (signal.aborted) return;
+    tries += 1;
+    onLink({ lost: true, known: id !== "" });
+    await pause(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (tries - 1)), signal);
+    if (signal.aborted) return;
+  }
+}
+
+async function* opened(ask, id, last, leave) {
+  const path = id ? `v1/responses/${id}?stream=true${last < 0 ? "" : `&starting_after=${last}`}` : "v1/responses";
+  const asked = id ? {} : { body: ask.body, headers: ask.headers };
+  for await (const event of events(path, { ...asked, signal: leave.signal })) yield JSON.parse(event.data);
+}
+
+/** Whether it is worth to try again: the server was not reached, is busy, or is on its way down or up. */
+function isPassing(error) {
+  if (error.name === "AbortError") return true; // the connection was silent for too long, or the network went away
+  if (!(error instanceof ApiError)) return false;
+  return error.status === 0 || error.status >= 500 || (error.status === 409 && error.code === "conversation_locked");
+}
+
+/** Returns a signal that also ends when the browser goes offline or nothing has come for a while. */
+function linked(signal) {
+  const own = new AbortController();
+  const abort = () => own.abort();
+  let timer = setTimeout(abort, SILENT_MS);
+  signal.addEventListener("abort", abort);
+  addEventListener("offline", abort);
+  return {
+    signal: own.signal,
+    alive() {
+      clearTimeout(timer);
+      timer = setTimeout(abort, SILENT_MS);
+    },
+    end() {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+      removeEventListener("offline", abort);
+    },
+  };
+}
+
+/** Waits, but not longer than until the network is back or the reader leaves. */
+function pause(ms, signal) {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      removeEventListener("online", done);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms * (0.8 + Math.random() * 0.4));
+    addEventListener("online", done);
+    signal.addEventListener("abort", done);
+  });
+}
+
+/** Returns a random name for a request, so that sending it twice asks once. */
+export function newName() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
