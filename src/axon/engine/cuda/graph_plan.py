@@ -14,8 +14,8 @@ class GraphKey:
 
     kind: Literal["chunks", "decodes"]
     size: int
-    adapted: bool = False
-    """Whether rows may have LoRA adapters."""
+    num_pages: int = 0
+    """Pages of a row's LoRA adapter for which there is room; 0: no row has one."""
 
 
 class GraphPlan:
@@ -39,7 +39,7 @@ class GraphPlan:
     def miss(self, key: GraphKey) -> None:
         """Notes that a step did without this graph."""
         self._missed = key
-        if key.adapted and key not in self._adapted and not self._is_full:
+        if key.num_pages and key not in self._adapted and not self._is_full:
             self._adapted.add(key)
             self._missing[key] = None
 

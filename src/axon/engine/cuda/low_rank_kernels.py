@@ -1,8 +1,8 @@
 """LoRA adapters of many rows at once: two small products beside a product of the model, for each row with its adapter.
 
-The rows of a step are sorted by adapter into tiles of at most ROWS. ``tiles`` [tile, 2 + MOST_PAGES] has the place of
+The rows of a step are sorted by adapter into tiles of at most ROWS. ``tiles`` [tile, 2 + NUM_PAGES] has the place of
 a tile's first row in ``rows``, its number of rows (0: nothing to do), and the pages of its adapter (-1: none). A page
-holds RANK ranks of all matrices of an adapter, see ``low_rank``: for each product of a layer the first matrices
+holds RANK ranks of all matrices of an adapter, see ``adapter_pages``: for each product of a layer the first matrices
 [module, RANK, input], and behind them the second ones [output, RANK].
 """
 
@@ -24,7 +24,7 @@ def shrink(
     num_rows: tl.tensor,
     NUM_INPUTS: tl.constexpr,
     NUM_MODULES: tl.constexpr,
-    MOST_PAGES: tl.constexpr,
+    NUM_PAGES: tl.constexpr,
     RANK: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -36,9 +36,9 @@ def shrink(
 
     If a program has one step, it loads its matrix before it waits for the kernel before it: no kernel writes that.
     """
-    tile = tiles + tl.program_id(0) * (2 + MOST_PAGES)
-    module = tl.program_id(1) // MOST_PAGES
-    place = tl.program_id(1) % MOST_PAGES
+    tile = tiles + tl.program_id(0) * (2 + NUM_PAGES)
+    module = tl.program_id(1) // NUM_PAGES
+    place = tl.program_id(1) % NUM_PAGES
     part = tl.program_id(2)
     if PDL:
         gdc_launch_dependents()
@@ -69,8 +69,8 @@ def shrink(
                 weights = tl.load(matrix + first + inputs[None, :], mask=inside, other=0.0)
                 values = tl.load(source + first + inputs[None, :], mask=is_own & inside, other=0.0)
                 sums = tl.dot(values, weights.T, sums, input_precision=PRECISION)
-        columns = (module * MOST_PAGES + place) * RANK + ranks
-        target = (part * num_rows + first_row + row).to(tl.int64)[:, None] * (NUM_MODULES * MOST_PAGES * RANK)
+        columns = (module * NUM_PAGES + place) * RANK + ranks
+        target = (part * num_rows + first_row + row).to(tl.int64)[:, None] * (NUM_MODULES * NUM_PAGES * RANK)
         tl.store(out + target + columns[None, :], sums, mask=is_own)
 
 
@@ -88,7 +88,7 @@ def expand(
     FIRST_END: tl.constexpr,
     SECOND_END: tl.constexpr,
     NUM_MODULES: tl.constexpr,
-    MOST_PAGES: tl.constexpr,
+    NUM_PAGES: tl.constexpr,
     RANK: tl.constexpr,
     NUM_PARTS: tl.constexpr,
     ROWS: tl.constexpr,
@@ -100,7 +100,7 @@ def expand(
 
     FIRST_END and SECOND_END: where the outputs of the first module end, and of the second.
     """
-    tile = tiles + tl.program_id(1) * (2 + MOST_PAGES)
+    tile = tiles + tl.program_id(1) * (2 + NUM_PAGES)
     start = tl.program_id(0) * OUTPUTS
     outputs = start + tl.arange(0, OUTPUTS)
     row = tl.arange(0, ROWS)
@@ -118,14 +118,14 @@ def expand(
             module_end = FIRST_END if module == 0 else SECOND_END if module == 1 else NUM_OUTPUTS
             if (start < module_end) & (start + OUTPUTS > module_start):
                 in_module = (outputs >= module_start) & (outputs < module_end)
-                for place in tl.static_range(MOST_PAGES):
+                for place in tl.static_range(NUM_PAGES):
                     page = tl.load(tile + 2 + place)
                     if page >= 0:
-                        columns = (module * MOST_PAGES + place) * RANK + ranks
-                        source = (first_row + row).to(tl.int64)[:, None] * (NUM_MODULES * MOST_PAGES * RANK)
+                        columns = (module * NUM_PAGES + place) * RANK + ranks
+                        source = (first_row + row).to(tl.int64)[:, None] * (NUM_MODULES * NUM_PAGES * RANK)
                         values = tl.zeros([ROWS, RANK], tl.float32)
                         for part in tl.static_range(NUM_PARTS):
-                            start_of_part = part * num_rows.to(tl.int64) * (NUM_MODULES * MOST_PAGES * RANK)
+                            start_of_part = part * num_rows.to(tl.int64) * (NUM_MODULES * NUM_PAGES * RANK)
                             where = inner + start_of_part + source + columns[None, :]
                             values += tl.load(where, mask=is_own, other=0.0)
                         matrix = pool + page.to(tl.int64) * page_size + offset + outputs[:, None] * RANK

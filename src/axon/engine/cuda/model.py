@@ -3,6 +3,8 @@
 Knows no sequences and no sampling.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from axon.engine.cuda.attending import Attending
@@ -10,13 +12,16 @@ from axon.engine.cuda.experts import Mixture
 from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
 from axon.engine.cuda.kv_memory import KVBlocks
 from axon.engine.cuda.layers import Layer, Source, load_layer
-from axon.engine.cuda.low_rank import Adapting, CudaAdapters
+from axon.engine.cuda.low_rank import Adapting
 from axon.engine.cuda.products import Products
 from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate, round_rows
 from axon.engine.cuda.rows import FP8, Parts, Rows, empty_rows
 from axon.engine.cuda.scratch import Scratch
 from axon.engine.load.architecture import Architecture
 from axon.engine.parallel.group import Alone, Group
+
+if TYPE_CHECKING:
+    from axon.engine.cuda.adapter_pages import CudaAdapters
 
 _GATE_WIDTH = 1024
 _FEW = 64

@@ -20,6 +20,7 @@ from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
 from axon.engine.cuda import tuning
 from axon.engine.cuda.adapted_inputs import AdaptedInputs
+from axon.engine.cuda.adapter_rows import MOST_PAGES
 from axon.engine.cuda.block_entries import enter_blocks
 from axon.engine.cuda.device_clock import DeviceClock
 from axon.engine.cuda.flight import CudaFlight, wait_for
@@ -156,11 +157,12 @@ class CudaRunner:
     @torch.inference_mode()
     def _rehearse_adapted(self, adapted: AdaptedInputs) -> None:
         """Launches decodes and a chunk as if some row had an adapter."""
-        adapted.send([])
-        for size in [size for size in self._sizes if size in (1, 4, 16)]:
-            self._compute_decodes(size, adapted=True)
-        padding = adapted.chunk_shape(64, self._model.queries_per_tile).pad({}, self._slots.spare_slot)
-        self._compute_chunks(send(padding, self.device), 0, self._sampled, self._sampled)
+        for num_pages in (1, MOST_PAGES):
+            adapted.send([], num_pages)
+            for size in [size for size in self._sizes if size in (1, 4, 16)]:
+                self._compute_decodes(size, num_pages)
+            padding = adapted.chunk_shape(64, num_pages, self._model.queries_per_tile).pad({}, self._slots.spare_slot)
+            self._compute_chunks(send(padding, self.device), 0, self._sampled, self._sampled)
 
     def capture(self) -> None:
         """Records the CUDA graph of each number of rows."""
@@ -182,9 +184,9 @@ class CudaRunner:
             self._previous.launch_rest()  # a graph is recorded with the inputs that its draws need
         try:
             if key.kind == "decodes":
-                if key.adapted and self._adapted is not None:
-                    self._adapted.send([])
-                self._graphs[key] = self._record(partial(self._compute_decodes, key.size, adapted=key.adapted))
+                if key.num_pages and self._adapted is not None:
+                    self._adapted.send([], key.num_pages)
+                self._graphs[key] = self._record(partial(self._compute_decodes, key.size, key.num_pages))
             else:
                 self._chunk_graphs[key] = self._record_chunks(key)
         except torch.OutOfMemoryError:
@@ -200,8 +202,8 @@ class CudaRunner:
     def _padded(self, key: GraphKey, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """The arrays of a step with chunks in the shapes of its graph."""
         shape = self._chunk_shapes[key.size]
-        if key.adapted and self._adapted is not None:
-            shape = self._adapted.chunk_shape(key.size, self._model.queries_per_tile)
+        if key.num_pages and self._adapted is not None:
+            shape = self._adapted.chunk_shape(key.size, key.num_pages, self._model.queries_per_tile)
         return shape.pad(arrays, self._slots.spare_slot)
 
     def _record_chunks(self, key: GraphKey) -> ChunkGraph:
@@ -228,22 +230,25 @@ class CudaRunner:
         self._decodes.pad(views, count, size, self._slots)
         self._write_tables(packed)
         self._words.copy_(self._ring.staged, non_blocking=True)
-        key = GraphKey("decodes", size, _has_adapters(spans))
-        if key.adapted and self._adapted is not None:
-            self._adapted.send(spans)
+        key = GraphKey("decodes", size, self._num_pages(spans))
+        if key.num_pages and self._adapted is not None:
+            self._adapted.send(spans, key.num_pages)
         if key in self._graphs:
             graph, logits = self._graphs[key]
             graph.replay()
         else:
             self._plan.miss(key)
-            logits = self._compute_decodes(size, adapted=key.adapted)
+            logits = self._compute_decodes(size, key.num_pages)
         specials = self._specials(list(enumerate(spans)), packed)
         return self._draw_specials(logits, specials, self._inputs, self._sampled) if specials else {}
 
-    def _compute_decodes(self, size: int, *, adapted: bool = False) -> torch.Tensor:
+    def _num_pages(self, spans: Sequence[Span]) -> int:
+        return self._adapted.num_pages(spans) if self._adapted is not None else 0
+
+    def _compute_decodes(self, size: int, num_pages: int = 0) -> torch.Tensor:
         inputs = self._inputs
-        if adapted and self._adapted is not None:
-            inputs = inputs | self._adapted.decodes(size)
+        if num_pages and self._adapted is not None:
+            inputs = inputs | self._adapted.decodes(size, num_pages)
         logits = self._model.decode(inputs, size, self._sampled, self._kv)
         temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
         if self._group.share.leads:
@@ -280,7 +285,7 @@ class CudaRunner:
             spans, self._slots, self._latest, self._model.queries_per_tile, as_chunks=key is not None
         )
         arrays = mixed.arrays
-        if self._adapted is not None and _has_adapters(spans):
+        if self._adapted is not None and self._num_pages(spans):
             arrays |= self._adapted.chunks(spans)
         arrays = arrays if key is None else self._padded(key, arrays)
         self._write_tables(packed)
@@ -309,7 +314,7 @@ class CudaRunner:
         size = next((size for size in self._chunk_sizes if size >= num_tokens), None)
         if size is None or len(spans) > Chunks.MAX_SPANS or any(span.scores for span in spans):
             return None
-        key = GraphKey("chunks", size, _has_adapters(spans))
+        key = GraphKey("chunks", size, self._num_pages(spans))
         if key in self._chunk_graphs:
             return key
         self._plan.miss(key)
@@ -391,7 +396,3 @@ def _rehearsed(index: int, length: int, sampling: Sampling) -> Span:
     """A span of a made-up sequence in block 0, which nobody holds yet."""
     draw = Draw(sampling=sampling, seed=0, choice=0, position=0)
     return Span(id="", first=0, token_ids=(0,) * length, block_ids=(0,), draw=draw, arrival=-2 - index)
-
-
-def _has_adapters(spans: Sequence[Span]) -> bool:
-    return any(span.adapter for span in spans)

@@ -11,9 +11,9 @@ import torch
 from axon.domain.sampling import Sampling
 from axon.engine.batch import Batch, Draw, Span
 from axon.engine.config import EngineConfig
+from axon.engine.cuda.adapter_pages import CudaAdapters, num_pages
 from axon.engine.cuda.kv_memory import KVBlocks, block_bytes, blocks_in
 from axon.engine.cuda.layers import Source
-from axon.engine.cuda.low_rank import CudaAdapters, num_pages
 from axon.engine.cuda.model import CudaLlama
 from axon.engine.cuda.rows import FP8
 from axon.engine.cuda.runner import CudaRunner
