@@ -69,7 +69,7 @@ class EngineCore:
         draft_model: DraftModel | None = None,
         adapters: Adapters | None = None,
     ) -> None:
-        """``later`` does a piece of the start that can wait, and returns whether more is left.
+        """``later`` does a piece of what can wait, if there is any, and returns whether more is left.
 
         ``open_grammars`` is called for the first grammar; without it, sequences that have one are refused. With
         ``grammars_are_dear``, ``prepare`` calls it before. ``mover`` copies the blocks of the scheduler's shelf.
@@ -191,7 +191,7 @@ class EngineCore:
         return self._output(emitted, self._count(done.batch, step_s))
 
     def tend(self) -> bool:
-        """Does a piece of the start that was left for later; returns whether more is left."""
+        """Does a piece of what was left for later; returns whether more is left. More may come up afterwards."""
         return self._later is not None and self._later()
 
     def prepare(self) -> None:
