@@ -2,6 +2,7 @@
 
 python benchmarks/engine_gpu.py                        every row, for both shapes; one JSON line last
 python benchmarks/engine_gpu.py --shape 8b --row mixed --profile mixed
+python benchmarks/engine_gpu.py --shape qwen3-30b-a3b  a mixture of experts
 python benchmarks/engine_gpu.py --shape 8b --dtype fp8 --kv-dtype fp8     70b runs in fp8 alone
 python benchmarks/engine_gpu.py --save FOLDER          also keeps the JSON there, written anew after each row
 python benchmarks/engine_gpu.py --itl-slo-ms 50        with prompts bounded beside streams, as a server bounds them
@@ -56,8 +57,13 @@ SHAPES: dict[str, dict[str, Any]] = {
 SHAPES["70b"] = SHAPES["8b"] | {
     "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
 }  # fmt: skip
+SHAPES["qwen3-30b-a3b"] = SHAPES["0.6b"] | {
+    "model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 48,
+    "num_attention_heads": 32, "num_key_value_heads": 4, "tie_word_embeddings": False, "num_experts": 128,
+    "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": True,
+}  # fmt: skip
 NO_SLO_MS = 1e9
-MAX_BATCH_TOKENS = {"8b": 16384, "0.6b": 16384, "70b": 8192}
+MAX_BATCH_TOKENS = {"8b": 16384, "0.6b": 16384, "70b": 8192, "qwen3-30b-a3b": 16384}
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,10 @@ class RandomWeights:
 
     def _shape(self, name: str) -> tuple[int, ...]:
         hidden, inner = self._config["hidden_size"], self._config["intermediate_size"]
+        if ".experts." in name:
+            inner = self._config["moe_intermediate_size"]
+        if name.endswith("mlp.gate.weight"):
+            return (self._config["num_experts"], hidden)
         if "q_norm" in name or "k_norm" in name:
             return (self._config["head_dim"],)
         if "norm" in name:
@@ -257,7 +267,9 @@ def timed_host(engine: Engine) -> Iterator[dict[str, list[float]]]:
 
 _KINDS = {
     "decode_attention": "attention", "chunk_attention": "attention", "rope_write": "attention", "one_row": "products",
-    "few_rows": "products", "gemm": "products", "nvjet": "products", "cutlass": "products", "splitK": "products",
+    "few_rows": "products", "expert_": "experts", "route": "experts", "sort_pairs": "experts",
+    "gemm": "products", "nvjet": "products", "cutlass": "products", "splitK": "products", "shrink": "adapters",
+    "expand": "adapters",
     "sum_sections": "draws", "draw": "draws", "add_norm": "rows", "embed_norm": "rows", "gate": "rows",
     "Memcpy": "copies",
 }  # fmt: skip

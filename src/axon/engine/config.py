@@ -76,10 +76,11 @@ class EngineConfig:
     days: what was erased is remembered for 30, so that no copy outlives its erasure."""
     adapter_slots: int = 8
     """The most LoRA adapters in memory at once; the least recently used one that no sequence needs gives way. 0 refuses
-    adapters. They run on the CPU, in one rank."""
+    adapters. They run in one rank, and on a GPU not in fp8."""
     adapter_memory_bytes: int = 1 << 30
     """Memory that the LoRA adapters may take together; an adapter of rank 16 for all products of a model of 1 billion
-    parameters takes about 45 MB."""
+    parameters takes about 45 MB. A GPU sets it aside at the start, where each adapter takes room for 16, 32, 48 or 64
+    ranks of all products."""
     gpu_memory_fraction: float = 0.9
     """Fraction of a GPU's memory that weights, blocks and the largest step may fill together."""
     tensor_parallel: int = 1

@@ -64,6 +64,7 @@ def open_model(
                 kernel=kernel,
                 later=later,
                 scores_any=True,
+                adapters=runner.adapters,
                 block_bytes=runner.kv.tensor[0].nbytes,
                 open_mover=partial(CudaMover, runner.kv),
             )

@@ -380,12 +380,12 @@ def make_folders(root: Path) -> Folders:
     return make
 
 
-def main() -> int:
-    """Runs every check, or those named; returns how many failed."""
+def run_checks(checks: list[Callable[[Folders], None]]) -> int:
+    """Runs every check, or those named on the command line; returns how many failed."""
     passed = failed = 0
     with tempfile.TemporaryDirectory() as root:
         make = make_folders(Path(root))
-        for check in CHECKS:
+        for check in checks:
             if sys.argv[1:] and not any(word in check.__name__ for word in sys.argv[1:]):
                 continue
             started = time.perf_counter()
@@ -395,10 +395,10 @@ def main() -> int:
                 print(f"passed {check.__name__} ({time.perf_counter() - started:.1f} s)", flush=True)
             except Exception:
                 failed += 1
-                print(f"FAILED {check.__name__}\n{traceback.format_exc(limit=6)[-2500:]}", flush=True)
-    print(f"{passed} passed, {failed} failed, {len(CHECKS) - passed - failed} not asked for")
+                print(f"FAILED {check.__name__}\n{traceback.format_exc(limit=-8)[-2500:]}", flush=True)
+    print(f"{passed} passed, {failed} failed, {len(checks) - passed - failed} not asked for")
     return failed
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_checks(CHECKS))

@@ -127,7 +127,8 @@ class Chunks:
 
     MAX_SPANS = 16
 
-    def __init__(self, num_tokens: int, queries_per_tile: int) -> None:
+    def __init__(self, num_tokens: int, queries_per_tile: int, more: Mapping[str, Array] | None = None) -> None:
+        """``more``: arrays beside those that every step has, padded likewise."""
         num_tiles = -(-num_tokens // queries_per_tile) + self.MAX_SPANS
         self.num_tokens = num_tokens
         self.empty: dict[str, Array] = {
@@ -138,7 +139,7 @@ class Chunks:
             "drawn_rows": np.zeros(self.MAX_SPANS, np.int32),
             "inverse_temperatures": np.zeros(self.MAX_SPANS, np.float32),
             "numbers": np.zeros(self.MAX_SPANS, np.float64),
-        }
+        } | dict(more or {})
 
     def pad(self, arrays: Mapping[str, Array], spare_slot: int) -> dict[str, Array]:
         """The arrays padded with rows that write to the spare block, and with empty tiles."""

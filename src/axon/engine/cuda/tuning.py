@@ -49,6 +49,35 @@ class ChunkShape(NamedTuple):
     num_warps: int
 
 
+class ExpertShape(NamedTuple):
+    """Shape of a program of ``expert_kernels``: ``outputs`` of an expert for ``rows`` of its pairs."""
+
+    rows: int
+    outputs: int
+    width: int
+    stages: int
+    num_warps: int
+
+
+class ExpertShapes(NamedTuple):
+    """The shapes of an expert's two products, which share their tiles."""
+
+    gate_up: ExpertShape
+    down: ExpertShape
+
+
+class LowRankShape(NamedTuple):
+    """Shape of the programs of ``low_rank_kernels``."""
+
+    rows: int
+    """Rows of one adapter that are computed together."""
+    width: int
+    share: int
+    """Inputs that a program of the first product sums; 0: all."""
+    outputs: int
+    num_warps: int
+
+
 _ONE_WIDE = {
     "qkv": OneRow(4, 4096, 8),
     "output": OneRow(2, 2048, 8),
@@ -164,15 +193,19 @@ _DECODES = {
     80: DecodeShape(64, 1, 4, 2, early=False),
     112: DecodeShape(64, 1, 5, 2, early=False),
 }
+_USUAL_DIM = 128
+"""The largest head for which the stages of attention find room; a larger one has fewer."""
 _MANY_DECODES = DecodeShape(64, 1, 4, 2, early=False)
 
 
-def decode_shape(num_rows: int, block_size: int, *, is_exact: bool = False) -> DecodeShape:
-    """Many splits of the context for few rows, so that the device is full; one for many. ``is_exact``: float32."""
+def decode_shape(num_rows: int, block_size: int, *, is_exact: bool = False, dim: int = 128) -> DecodeShape:
+    """Many splits of the context for few rows, so that the device is full; one for many. ``is_exact``: float32;
+    ``dim``: of a head."""
     if is_exact:
         return DecodeShape(16, 4, 2, 4, early=False)
     shape = next((shape for most, shape in _DECODES.items() if num_rows <= most), _MANY_DECODES)
-    return shape._replace(tile=64 if block_size >= 64 else max(16, block_size))
+    stages = shape.stages if dim <= _USUAL_DIM else min(3, shape.stages)
+    return shape._replace(tile=64 if block_size >= 64 else max(16, block_size), stages=stages)
 
 
 def decode_counts() -> list[int]:
@@ -180,10 +213,12 @@ def decode_counts() -> list[int]:
     return [*_DECODES, max(_DECODES) + 1]
 
 
-def chunk_shape(block_size: int, *, is_exact: bool = False) -> ChunkShape:
-    """The shape for prompt chunks; ``is_exact``: float32."""
+def chunk_shape(block_size: int, *, is_exact: bool = False, dim: int = 128) -> ChunkShape:
+    """The shape for prompt chunks; ``is_exact``: float32, ``dim``: of a head."""
     if is_exact:
         return ChunkShape(16, 16, 2, 4)
+    if dim > _USUAL_DIM:
+        return ChunkShape(64, min(64, max(16, block_size)), 2, 8)
     return ChunkShape(64, min(64, max(16, block_size)), 5, 4)
 
 
@@ -202,3 +237,31 @@ def ladder(max_rows: int) -> list[int]:
     """Row counts that have a CUDA graph; a step takes the next larger one."""
     sizes = [1, 2, 4, 8, 16, *range(24, 65, 8), *range(80, 257, 16), *range(288, max_rows + 32, 32)]
     return [size for size in sizes if size < max_rows] + [max_rows]
+
+
+_EXPERTS = {
+    24: ExpertShapes(ExpertShape(16, 64, 128, 3, 4), ExpertShape(16, 64, 128, 4, 4)),
+    96: ExpertShapes(ExpertShape(64, 64, 64, 4, 4), ExpertShape(64, 128, 64, 4, 4)),
+}
+"""By the most pairs of an expert, on average. Not measured yet: they fill the shared memory of an H200."""
+_MANY_EXPERTS = ExpertShapes(ExpertShape(128, 64, 64, 4, 8), ExpertShape(128, 128, 64, 4, 8))
+
+
+def expert_shapes(num_pairs: int, num_experts: int, *, is_exact: bool = False) -> ExpertShapes:
+    """The shapes for so many pairs of rows and experts; ``is_exact``: float32."""
+    if is_exact:
+        return ExpertShapes(ExpertShape(16, 32, 32, 2, 4), ExpertShape(16, 32, 32, 2, 4))
+    mean = num_pairs / num_experts
+    return next((shapes for most, shapes in _EXPERTS.items() if mean <= most), _MANY_EXPERTS)
+
+
+def expert_tiles(num_pairs: int, num_experts: int, rows: int) -> int:
+    """The most tiles of so many rows that pairs sorted by expert can need."""
+    return min(num_pairs, num_experts + num_pairs // rows)
+
+
+def low_rank(*, chunks: bool, is_exact: bool = False) -> LowRankShape:
+    """The shape for adapters in a step with prompt ``chunks``, or of decodes alone; ``is_exact``: float32."""
+    if is_exact:
+        return LowRankShape(16, 32, 0, 64, 4)
+    return LowRankShape(64, 128, 0, 128, 4) if chunks else LowRankShape(16, 1024, 1024, 256, 4)
