@@ -37,6 +37,7 @@ _NOT_IMPORTED = (
     "axon.client",
     "axon.engine.",
     "axon.bootstrap.fronts.front",
+    "axon.text.compiler.process",
     "axon.gateway.grpc",  # grpc has threads and must not be forked, and most servers have none of it
     "axon.oip",
     "axon.v1",
