@@ -5,6 +5,7 @@ One token more ends an answer: an answer of a grammar needs it, every other requ
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
@@ -18,6 +19,15 @@ CHARACTERS = [chr(code) for code in [*range(0x20, 0x7F), ord("\n"), *range(0xC0,
 POISON_ID = len(CHARACTERS) - 1
 """A prompt with three of it kills the engine that runs it."""
 _MAX_LENGTH = 1024
+FOR_VLLM: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_act": "silu",
+    "dtype": "float32",
+    "head_dim": 32,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+}
+"""What vLLM needs in a model's config.json: the name of a class, and heads of a size that its kernels know."""
 _TEMPLATE = """{% for message in messages %}{{ message.role }}: {{ message.content }}
 {% endfor %}{% if tools %}<tool_call> {{ tools | map(attribute="function.name") | join(" ") }}
 {% endif %}{% if add_generation_prompt %}assistant:{% endif %}"""
@@ -25,9 +35,9 @@ _TEMPLATE = """{% for message in messages %}{{ message.role }}: {{ message.conte
 _INJECTED = Path(__file__).parent / "injected"
 
 
-def make_model(folder: Path) -> Path:
-    """Writes the model into the folder; always the same one."""
-    make_tiny_llama(folder, eos_token_id=END_ID, max_position_embeddings=_MAX_LENGTH)
+def make_model(folder: Path, **changes: Any) -> Path:
+    """Writes the model into the folder; equal arguments give the same one."""
+    make_tiny_llama(folder, eos_token_id=END_ID, max_position_embeddings=_MAX_LENGTH, **changes)
     tokenizer = Tokenizer(models.WordLevel({each: id for id, each in enumerate(CHARACTERS)}, unk_token=" "))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])  # tokens are text as they stand
