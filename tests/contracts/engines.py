@@ -2,8 +2,6 @@
 
 import json
 import os
-import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ from axon.engine.protocol.messages import Add, Emitted, Ready, Refused, Scored, 
 from axon.worker.child.process import foreign_environment
 from tests.engine.peer import Peer
 from tests.faults import model
-from tests.vllm_environment import vllm_python
+from tests.vllm_environment import stand_in_python, vllm_python
 
 BITWISE_REPLAY = "bitwise replay"
 STEP_SHARES = "shares of each step"
@@ -28,7 +26,6 @@ KV_SHARES = "a tenant's share of the KV blocks"
 MODEL = "a model"
 """An echo gives its prompt back, whatever ends it."""
 _OF_VLLM = frozenset({BITWISE_REPLAY, STEP_SHARES, KV_SHARES})
-STAND_IN = Path(__file__).parents[1] / "engine" / "vllm" / "stand_in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +155,3 @@ def _peer(kind: Kind, folder: Path) -> Peer:
         return Peer()
     python = stand_in_python(folder.parent) if kind.name == "vllm stand-in" else vllm_python()
     return Peer(python, foreign_environment(os.environ))
-
-
-def stand_in_python(folder: Path) -> str:
-    """An interpreter with the stand-in for vLLM in its environment, as a program in the folder."""
-    program = folder / "python-with-stand-in"
-    if not program.exists():
-        own, path = shlex.quote(sys.executable), shlex.quote(str(STAND_IN))
-        program.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:"{path} exec {own} "$@"\n')
-        program.chmod(0o755)
-    return str(program)

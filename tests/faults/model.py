@@ -4,12 +4,14 @@ One token more ends an answer: an answer of a grammar needs it, every other requ
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from tests.engine.builders import TINY_CONFIG, make_tiny_llama
+from tests.vllm_environment import VARIABLE, engine_settings, wrapped_python
 
 NAME = "tiny"
 STEP_S = 0.04
@@ -48,7 +50,20 @@ def make_model(folder: Path, **changes: Any) -> Path:
     return folder
 
 
+def changes() -> dict[str, Any]:
+    """What the model has beside the usual, for the engine that runs it."""
+    return FOR_VLLM if os.environ.get(VARIABLE) else {}
+
+
 def settings(folder: Path) -> dict[str, object]:
+    """How a server runs it: with Axon's own engine, or in ``make test-vllm`` with vLLM."""
+    if python := os.environ.get(VARIABLE):
+        own = engine_settings(wrapped_python(folder.parent, python, _INJECTED))
+        return _own_settings(folder) | own | {"worker_step_timeout_s": 20.0}
+    return _own_settings(folder)
+
+
+def _own_settings(folder: Path) -> dict[str, object]:
     """How a server runs it: on one thread, a prompt in small pieces; and what would else take minutes. Its arithmetic
     is the default, int8 where that runs: its engine starts without torch, and a fault that ends one has two started.
     """

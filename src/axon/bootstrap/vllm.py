@@ -45,7 +45,9 @@ def find_vllm(config: EngineConfig) -> FoundVllm:
         done = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
         answer = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise Misconfigured(f"{_SETTING} = {python} is no Python interpreter that can be run: {error}") from error
+        raise Misconfigured(
+            f"{_SETTING} = {python} is no Python interpreter that can be run: {_reason(error)}"
+        ) from error
     if tuple(answer["python"]) < _LEAST_PYTHON:
         has, needed = (".".join(map(str, each)) for each in (answer["python"], _LEAST_PYTHON))
         raise Misconfigured(f"{_SETTING} = {python} is Python {has}; Axon's side of it needs {needed} or newer")
@@ -53,6 +55,19 @@ def find_vllm(config: EngineConfig) -> FoundVllm:
         if package not in answer["found"]:
             raise Misconfigured(f"{_SETTING} = {python} has no {package}: `{python} -m pip install {package}`")
     return FoundVllm(Path(answer["found"]["vllm"]))
+
+
+def _reason(error: Exception) -> str:
+    """Why it could not be run, in a line."""
+    match error:
+        case subprocess.CalledProcessError():
+            said = str(error.stderr).strip().splitlines()
+            return said[-1] if said else f"it ended with {error.returncode}"
+        case subprocess.TimeoutExpired():
+            return f"it did not answer within {_TIMEOUT_S:g} s"
+        case OSError():
+            return error.strerror or type(error).__name__
+    return "it does not answer as Python does"
 
 
 def require_vllm(config: EngineConfig) -> None:

@@ -5,7 +5,6 @@ replays, an abort, refusals and more sequences than there are slots.
 """
 
 import os
-import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +15,7 @@ from tests.contracts.engines import KINDS
 from tests.engine.builders import make_add
 from tests.engine.peer import Peer
 from tests.faults.model import CHARACTERS, FOR_VLLM, make_model
-from tests.vllm_environment import VARIABLE
+from tests.vllm_environment import VARIABLE, wrapped_python
 
 RECORDED = Path(__file__).parent / "recorded.jsonl"
 TAP = Path(__file__).parent / "tap"
@@ -53,12 +52,9 @@ def record(python: str, path: Path) -> None:
     """Runs the script with the vLLM of this interpreter."""
     kind = next(kind for kind in KINDS if kind.name == "vllm")
     with TemporaryDirectory() as made:
-        folder, program = make_model(Path(made) / "model", **FOR_VLLM), Path(made) / "python"
-        program.write_text(
-            f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:"{shlex.quote(str(TAP))} exec {shlex.quote(python)} "$@"\n'
-        )
-        program.chmod(0o755)
-        peer = Peer(str(program), {**foreign_environment(os.environ), "RECORD_TO": str(path)})
+        folder = make_model(Path(made) / "model", **FOR_VLLM)
+        environment = {**foreign_environment(os.environ), "RECORD_TO": str(path)}
+        peer = Peer(wrapped_python(Path(made), python, TAP), environment)
         peer.socket.settimeout(600)
         try:
             peer.send(Start(config=kind.config, model_dir=str(folder)))

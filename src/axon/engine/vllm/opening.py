@@ -105,7 +105,7 @@ def open_vllm(config: EngineConfig, model_dir: Path) -> InThisProcess:
         llm=llm,
         kernel=f"vllm-{vllm.__version__}-{str(model.dtype).removeprefix('torch.')}-{device}",
         max_model_len=model.max_model_len,
-        max_sequences=config.max_sequences,
+        max_sequences=arguments.max_num_seqs,
         num_blocks=cache.num_gpu_blocks,
         block_size=cache.block_size,
         eos_ids=read_eos_ids(model_dir),

@@ -2,10 +2,12 @@
 
 import math
 import os
+import re
 import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 from vllm.engine.arg_utils import EngineArgs
 from vllm.sampling_params import SamplingParams
@@ -64,7 +66,7 @@ class LLMEngine:
 
     def __init__(self, arguments: EngineArgs) -> None:
         self._arguments = arguments
-        self.model_config = SimpleNamespace(dtype="torch.float32", max_model_len=arguments.max_model_len or 512)
+        self.model_config = SimpleNamespace(dtype="torch.float32", max_model_len=arguments.max_model_len or 1024)
         self.vllm_config = SimpleNamespace(
             cache_config=SimpleNamespace(num_gpu_blocks=_NUM_BLOCKS, block_size=arguments.block_size)
         )
@@ -135,8 +137,7 @@ class LLMEngine:
         if structured is not None and (forced := structured.next()) is not None:
             structured.taken.append(forced)
             return forced
-        before = request.prompt + request.output
-        number = sum(before) * 7 + len(before) * 13
+        number = crc32(repr(request.prompt + request.output).encode())
         if params.temperature > 0:
             number += (params.seed or 0) * (len(request.output) + 1)
         token = number % 240
@@ -146,8 +147,6 @@ class LLMEngine:
 
 
 def _choices(text: str, ends: list[int]) -> list[list[int]]:
-    import re
-
     words = re.findall(r'\\"(\w+)\\"', text)
     return [[*(ord(each) for each in word), *ends[:1]] for word in words]
 
