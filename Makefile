@@ -19,7 +19,7 @@ FAULTS_ARGS ?=
 DEPLOY_CHECKS ?=
 REHEARSAL_ARGS ?=
 VLLM_ARGS ?=
-VLLM_TESTS := tests/vllm tests/contracts/test_engine.py
+VLLM_TESTS := tests/with_vllm tests/contracts/test_engine.py
 
 BIN := .venv/bin
 STAMP := .venv/.installed
