@@ -13,8 +13,15 @@ MOST_COPY_AGE_S = 29 * 86400.0
 class EngineConfig:
     """The settings of one engine process."""
 
-    kind: Literal["axon", "echo"] = "axon"
-    """``axon`` runs a model; ``echo`` repeats its prompt without one, for tests of everything above."""
+    kind: Literal["axon", "vllm", "echo"] = "axon"
+    """``axon`` runs a model; ``vllm`` has vLLM run it, in the environment of ``vllm_python``; ``echo`` repeats its
+    prompt without one, for tests of everything above."""
+    vllm_python: str = ""
+    """The Python interpreter of an environment with vLLM, for models with ``kind = vllm``, e.g.
+    ``/opt/vllm/bin/python``. Its packages never meet those of Axon."""
+    vllm_arguments: str = ""
+    """More arguments of vLLM's engine, as a JSON object: ``{"enforce_eager": true}``. They go before what the other
+    settings say."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device that the model runs on: ``auto`` takes an NVIDIA GPU where there is one and ``dtype`` can run there."""
     dtype: Literal["auto", "int8", "float32", "bfloat16", "fp8"] = "auto"
