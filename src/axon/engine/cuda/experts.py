@@ -8,7 +8,8 @@ from axon.engine.cuda.jit import ceil_pow2, launch
 from axon.engine.cuda.rows import Parts, Rows
 from axon.engine.load.architecture import Experts
 
-_CHUNK = 1024
+_CHUNK, _LARGE_CHUNK = 1024, 4096
+"""Pairs that a program sorts at once; the larger one where there are more."""
 _MOST_PARTS = 8
 
 
@@ -68,11 +69,12 @@ class Mixture:
         """The pairs [tile, place] by expert, and each tile's expert and number of pairs."""
         count, num_pairs = self._experts.count, chosen.numel()
         num_tiles = tuning.expert_tiles(num_pairs, count, tile)
+        chunk = _LARGE_CHUNK if num_pairs > _LARGE_CHUNK else min(_CHUNK, max(16, ceil_pow2(num_pairs)))
         pairs = torch.empty(num_tiles, tile, dtype=torch.int32, device=self._device)
         tiles = torch.empty(num_tiles, 2, dtype=torch.int32, device=self._device)
         sort_pairs[(count + 1,)](
             chosen, pairs, tiles, num_pairs, num_tiles, NUM_EXPERTS=count, BINS=max(256, ceil_pow2(count + 1)),
-            ROWS=tile, CHUNK=min(_CHUNK, max(16, ceil_pow2(num_pairs))), PDL=pdl, **launch(num_warps=4, pdl=pdl),
+            ROWS=tile, CHUNK=chunk, PDL=pdl, **launch(num_warps=8 if chunk == _LARGE_CHUNK else 4, pdl=pdl),
         )  # fmt: skip
         return pairs, tiles
 

@@ -8,6 +8,9 @@ from axon.engine.cuda.jit import launch
 from axon.engine.cuda.low_rank_kernels import expand, shrink
 from axon.engine.cuda.rows import Parts
 
+_MULTIPLE = 16
+"""Rows of the first products are a multiple of this: the kernels are then compiled once for any number of rows."""
+
 
 class Adapting:
     """What the adapters of a step's rows add to its products."""
@@ -23,7 +26,8 @@ class Adapting:
         if place is None:
             return
         shape, pool, page_size = self._shape, self._adapters.pool, self._adapters.page_size
-        num_tiles, num_rows, num_modules = len(self._tiles), len(self._rows), len(place.modules)
+        num_tiles, num_modules = len(self._tiles), len(place.modules)
+        num_rows = -(-len(self._rows) // _MULTIPLE) * _MULTIPLE
         share = shape.share or -(-place.num_inputs // shape.width) * shape.width
         num_parts = -(-place.num_inputs // share)
         num_pages = self._tiles.shape[1] - 2

@@ -122,11 +122,10 @@ def expand(
                     page = tl.load(tile + 2 + place)
                     if page >= 0:
                         columns = (module * NUM_PAGES + place) * RANK + ranks
-                        source = (first_row + row).to(tl.int64)[:, None] * (NUM_MODULES * NUM_PAGES * RANK)
                         values = tl.zeros([ROWS, RANK], tl.float32)
                         for part in tl.static_range(NUM_PARTS):
-                            start_of_part = part * num_rows.to(tl.int64) * (NUM_MODULES * NUM_PAGES * RANK)
-                            where = inner + start_of_part + source + columns[None, :]
+                            source = (part * num_rows + first_row + row).to(tl.int64)[:, None]
+                            where = inner + source * (NUM_MODULES * NUM_PAGES * RANK) + columns[None, :]
                             values += tl.load(where, mask=is_own, other=0.0)
                         matrix = pool + page.to(tl.int64) * page_size + offset + outputs[:, None] * RANK
                         weights = tl.load(matrix + ranks[None, :], mask=in_module[:, None], other=0.0)

@@ -159,7 +159,7 @@ class CudaRunner:
         """Launches decodes and a chunk as if some row had an adapter."""
         for num_pages in (1, MOST_PAGES):
             adapted.send([], num_pages)
-            for size in [size for size in self._sizes if size in (1, 4, 16)]:
+            for size in [size for size in self._sizes if size in (1, 4)]:
                 self._compute_decodes(size, num_pages)
             padding = adapted.chunk_shape(64, num_pages, self._model.queries_per_tile).pad({}, self._slots.spare_slot)
             self._compute_chunks(send(padding, self.device), 0, self._sampled, self._sampled)
