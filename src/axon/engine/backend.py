@@ -183,19 +183,15 @@ def _own_dtype(config: EngineConfig, architecture: Architecture) -> Literal["bfl
 
 
 def _refuse_fp8_for(config: EngineConfig, architecture: Architecture) -> None:
-    """Raises ``Misconfigured`` where the matrices are cut over ranks, or of a size that no fp8 product takes."""
-    if config.dtype == "fp8" and config.tensor_parallel > 1:
-        raise Misconfigured(
-            f"engine.dtype = fp8 runs on one GPU: remove engine.tensor_parallel = {config.tensor_parallel}, or compute "
-            "in bfloat16"
-        )
-    heads = architecture.num_heads * architecture.head_dim
-    kv_heads = architecture.num_kv_heads * architecture.head_dim
-    sizes = (architecture.hidden_size, architecture.intermediate_size, heads, kv_heads)
+    """Raises ``Misconfigured`` where matrices, or a rank's parts of them, have a size that no fp8 product takes."""
+    ranks = config.tensor_parallel
+    heads = architecture.num_heads * architecture.head_dim // ranks
+    kv_heads = -(-architecture.num_kv_heads // ranks) * architecture.head_dim
+    sizes = (architecture.hidden_size, architecture.intermediate_size // ranks, heads, kv_heads)
     if config.dtype == "fp8" and any(size % _FP8_MULTIPLE for size in sizes):
         raise Misconfigured(
             f"engine.dtype = fp8 needs matrices whose sizes are multiples of {_FP8_MULTIPLE}, and this model has "
-            f"{', '.join(map(str, sizes))}: compute it in bfloat16"
+            f"{', '.join(map(str, sizes))}{' on each rank' if ranks > 1 else ''}: compute it in bfloat16"
         )
 
 

@@ -3,6 +3,7 @@
 Knows no sequences and no sampling.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -12,7 +13,8 @@ from axon.engine.cuda.chunk_attention import chunk_attention
 from axon.engine.cuda.decode_attention import decode_attention
 from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
 from axon.engine.cuda.kv_memory import KVBlocks
-from axon.engine.cuda.layers import Layer, Source, load_layer, rope_table
+from axon.engine.cuda.layers import Layer, Matrix, Source, load_layer, rope_table
+from axon.engine.cuda.packed import Packed
 from axon.engine.cuda.products import Products
 from axon.engine.cuda.rope import rope_write
 from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate, round_rows
@@ -49,12 +51,13 @@ class CudaLlama:
         self._embedding = weights.take("model.embed_tokens.weight").to(device)
         self.dtype = self._embedding.dtype
         numbers = range(architecture.num_layers)
-        self._layers = [load_layer(architecture, weights, index, device, fp8=fp8) for index in numbers]
+        self._pdl = overlaps(device)
+        packs = self._pdl and self.dtype == torch.bfloat16
+        self._layers = [load_layer(architecture, weights, each, device, fp8=fp8, packs=packs) for each in numbers]
         self._norm = weights.take("model.norm.weight").to(device)
         head = self._embedding if architecture.tied_embedding else weights.take("lm_head.weight").to(device)
         self._head = Rows(head)
         self._cos, self._sin = rope_table(architecture, max_model_len, device)
-        self._pdl = overlaps(device)
         self._is_exact = self.dtype == torch.float32
         self._precision = "ieee" if self._is_exact else "tf32"
         self._rows_dtype = FP8 if fp8 else self.dtype
@@ -147,32 +150,28 @@ class CudaLlama:
         qkv, logits, one_row = scratch.qkv, scratch.logits, self._products.one_row
         self._embed(inputs, 1, sampled, residual, scratch.normed.first(1), kv, update=True, pdl=pdl)
         for index, layer in enumerate(self._layers):
-            one_row("qkv", residual, layer.qkv.values, qkv, norm=layer.input_norm)
+            one_row("qkv", residual, layer.qkv, qkv, norm=layer.input_norm)
             positions, slots = inputs["positions"], inputs["slots"]
             self._decode_attention(index, layer, Parts(qkv), positions, slots, 1, seen, kv, pdl=pdl)
-            one_row("output", seen, layer.output.values, residual, residual=residual)
-            one_row("gate_up", residual, layer.gate_up.values, gated, norm=layer.mlp_norm, gated=True)
-            one_row("down", gated, layer.down.values, residual, residual=residual)
-        one_row("head", residual, self._head.values, logits, norm=self._norm)
+            one_row("output", seen, layer.output, residual, residual=residual)
+            one_row("gate_up", residual, layer.gate_up, gated, norm=layer.mlp_norm, gated=True)
+            one_row("down", gated, layer.down, residual, residual=residual)
+        one_row("head", residual, self._head, logits, norm=self._norm)
         return logits
 
     def _takes_one_row(self) -> bool:
         if self.group.is_cut:
             return False  # a sum over ranks stands between a product and its residual
-        layer = self._layers[0]
+        names = ("qkv", "output", "gate_up", "down")
         return self._products.takes_one_row(
-            {
-                "qkv": layer.qkv,
-                "output": layer.output,
-                "gate_up": layer.gate_up,
-                "down": layer.down,
-                "head": self._head,
-            }
+            {"head": self._head, **dict(zip(names, self._layers[0].matrices, strict=True))}
         )
 
     def _rounds(self, num_rows: int) -> bool:
         """Whether so many rows go through kernels that gate and round them to fp8 on the way."""
         layer, heads = self._layers[0], self.architecture.num_kv_heads
+        if self.group.is_cut:
+            return False  # a sum over ranks stands behind the product that would round
         return heads == ceil_pow2(heads) and self._products.rounds(num_rows, layer.gate_up, layer.output, layer.down)
 
     def _norm_after(self, index: int) -> torch.Tensor:
@@ -274,13 +273,15 @@ class CudaLlama:
         )  # fmt: skip
         return target
 
-    def _summed(self, name: str, rows: Rows, weight: Rows) -> Parts:
+    def _summed(self, name: str, rows: Rows, weight: Matrix) -> Parts:
         """A product whose inputs are cut over the ranks, summed over them."""
         return self._plain_summed(rows, weight) if self.group.is_cut else self._products.product(name, rows, weight)
 
-    def _plain_summed(self, rows: Rows, weight: Rows) -> Parts:
+    def _plain_summed(self, rows: Rows, weight: Matrix) -> Parts:
         product = self._products.plain(rows, weight)
-        return Parts(self.group.add_up(product.tensor)) if self.group.is_cut else product
+        if not self.group.is_cut:
+            return product
+        return Parts(self.group.add_up(product.whole().to(self.dtype) if product.is_scaled else product.tensor))
 
     def _whole(self, logits: torch.Tensor) -> torch.Tensor:
         """The logits of the whole vocabulary, on the rank that draws."""
@@ -372,10 +373,14 @@ class CudaLlama:
         return tuning.chunk_shape(64, is_exact=self._is_exact).queries
 
     @property
+    def is_packed(self) -> bool:
+        """Whether matrices are in four bits."""
+        return any(isinstance(each, Packed) for layer in self._layers for each in layer.matrices)
+
+    @property
     def num_weights(self) -> int:
         """Weights that each token is multiplied with."""
-        layer = self._layers[0]
-        per_layer = sum(weight.values.numel() for weight in (layer.qkv, layer.output, layer.gate_up, layer.down))
+        per_layer = sum(math.prod(weight.shape) for weight in self._layers[0].matrices)
         return per_layer * len(self._layers) + self._head.values.numel()
 
 
