@@ -31,8 +31,9 @@ from axon.engine.cuda.rows import Parts  # noqa: E402
 from axon.engine.cuda.tuning import ChunkShape, DecodeShape  # noqa: E402
 from axon.engine.load.architecture import Architecture  # noqa: E402
 from axon.engine.load.rope import Rope  # noqa: E402
-from benchmarks.engine_gpu import SHAPES, RandomWeights  # noqa: E402
+from benchmarks.engine_gpu import SHAPES  # noqa: E402
 from benchmarks.measures.kernel_time import time_us  # noqa: E402
+from benchmarks.measures.random_weights import RandomWeights  # noqa: E402
 
 LAYERS = 8
 BLOCK_SIZE = 64

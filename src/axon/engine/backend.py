@@ -173,25 +173,21 @@ def _own_dtype(config: EngineConfig, architecture: Architecture) -> Literal["bfl
 
 
 def _refuse_fp8_for(config: EngineConfig, architecture: Architecture) -> None:
-    """Raises ``Misconfigured`` where the matrices are cut over ranks, of a family or a size that has no fp8."""
-    if config.dtype == "fp8" and config.tensor_parallel > 1:
-        raise Misconfigured(
-            f"engine.dtype = fp8 runs on one GPU: remove engine.tensor_parallel = {config.tensor_parallel}, or compute "
-            "in bfloat16"
-        )
+    """Raises ``Misconfigured`` where a family has no fp8, or matrices, on a rank too, a size that no product takes."""
     if config.dtype == "fp8" and not architecture.family.is_plain:
         plain = ", ".join(name for name, family in FAMILIES.items() if family.is_plain)
         raise Misconfigured(
             f"engine.dtype = fp8 does not run {architecture.model_type} models yet: compute in bfloat16, or choose a "
             f"model of type {plain}"
         )
-    heads = architecture.num_heads * architecture.head_dim
-    kv_heads = architecture.num_kv_heads * architecture.head_dim
-    sizes = (architecture.hidden_size, architecture.intermediate_size, heads, kv_heads)
+    ranks = config.tensor_parallel
+    heads = architecture.num_heads * architecture.head_dim // ranks
+    kv_heads = -(-architecture.num_kv_heads // ranks) * architecture.head_dim
+    sizes = (architecture.hidden_size, architecture.intermediate_size // ranks, heads, kv_heads)
     if config.dtype == "fp8" and any(size % _FP8_MULTIPLE for size in sizes):
         raise Misconfigured(
             f"engine.dtype = fp8 needs matrices whose sizes are multiples of {_FP8_MULTIPLE}, and this model has "
-            f"{', '.join(map(str, sizes))}: compute it in bfloat16"
+            f"{', '.join(map(str, sizes))}{' on each rank' if ranks > 1 else ''}: compute it in bfloat16"
         )
 
 

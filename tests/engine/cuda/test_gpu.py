@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.engine.cuda.checks import CHECKS, Folders, make_folders
+from tests.engine.cuda.checks import CHECKS, make_folders
+from tests.engine.cuda.driving import Folders
 from tests.engine.cuda.wider_checks import WIDER_CHECKS
 
 pytestmark = [

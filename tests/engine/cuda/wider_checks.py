@@ -16,7 +16,8 @@ from axon.engine.protocol.messages import Add
 from tests.engine.adapter_files import adapted, make_adapter, merge
 from tests.engine.builders import RELATIVES, make_add, run_to_end
 from tests.engine.checkpoints import NEWER, make_checkpoint
-from tests.engine.cuda.checks import SAMPLINGS, Folders, emit, make_adds, on_cpu, on_gpu, run_checks
+from tests.engine.cuda.checks import run_checks
+from tests.engine.cuda.driving import SAMPLINGS, Folders, emit, make_adds, on_cpu, on_gpu
 from tests.engine.cuda.shapes import WIDE
 
 _WIDE_SIZES: dict[str, Any] = {
@@ -52,17 +53,9 @@ def adapters_agree_with_plain_ones(make_folder: Folders) -> None:
     compare(make_folder(WIDE["qwen3"]), torch.bfloat16, device)
 
 
-def mixtures_say_what_transformers_says(_: Folders) -> None:
-    compare_newer([name for name in NEWER if "moe" in name or "mixtral" in name])
-
-
-def gemma_and_phi_say_what_transformers_says(_: Folders) -> None:
-    compare_newer([name for name in NEWER if "gemma" in name or "phi" in name])
-
-
-def compare_newer(names: list[str]) -> None:
+def newer_models_say_what_transformers_says(_: Folders) -> None:
     """In float32, greedily; together, alone, in small chunks, and with all graphs recorded."""
-    for name in names:
+    for name in NEWER:
         with tempfile.TemporaryDirectory() as root:
             folder = make_checkpoint(Path(root), name)
             adds = make_adds(8, SAMPLINGS["greedy"], max_tokens=24)
@@ -207,8 +200,7 @@ def with_adapters(chosen: list[Path | None], sampling: dict[str, Any]) -> list[A
 WIDER_CHECKS: list[Callable[[Folders], None]] = [
     adapters_agree_with_plain_ones,
     experts_agree_with_plain_ones,
-    mixtures_say_what_transformers_says,
-    gemma_and_phi_say_what_transformers_says,
+    newer_models_say_what_transformers_says,
     adapters_give_the_tokens_of_the_cpu_and_of_merged_models,
     adapters_of_partly_turned_heads_and_of_experts,
     adapters_come_and_go_under_traffic,

@@ -7,9 +7,11 @@ from typing import Protocol
 import torch
 from torch.nn import functional
 
+from axon.engine.cuda.packed import Packed, pack
 from axon.engine.cuda.rows import Rows, quantise
 from axon.engine.cuda.upload import Upload
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.four_bit_matrices import FourBitParts, unpacked
 from axon.engine.load.rope import Rope
 
 
@@ -19,6 +21,10 @@ class Source(Protocol):
     def take(self, name: str) -> torch.Tensor: ...
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor: ...
     def take_fp8(self, names: Iterable[str]) -> tuple[torch.Tensor, torch.Tensor] | None: ...
+    def take_four_bits(self, names: Iterable[str]) -> FourBitParts | None: ...
+
+
+Matrix = Rows | Packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +32,11 @@ class Layer:
     """One decoder layer's weights; q, k, v and gate, up are stacked along their outputs."""
 
     input_norm: torch.Tensor
-    qkv: Rows
-    output: Rows
+    qkv: Matrix
+    output: Matrix
     mlp_norm: torch.Tensor
-    gate_up: Rows
-    down: Rows
+    gate_up: Matrix
+    down: Matrix
     bias: torch.Tensor | None
     query_norm: torch.Tensor | None
     key_norm: torch.Tensor | None
@@ -41,6 +47,11 @@ class Layer:
     """Norm of attention's output, before it is added to the residual."""
     mlp_post: torch.Tensor | None = None
     """Norm of the MLP's output, likewise."""
+
+    @property
+    def matrices(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """The matrices of its products, in their order."""
+        return self.qkv, self.output, self.gate_up, self.down
 
 
 def rope_table(
@@ -68,9 +79,18 @@ def head_order(architecture: Architecture) -> torch.Tensor | None:
 
 
 def load_layer(
-    architecture: Architecture, weights: Source, index: int, device: torch.device, *, fp8: bool = False
+    architecture: Architecture,
+    weights: Source,
+    index: int,
+    device: torch.device,
+    *,
+    fp8: bool = False,
+    packs: bool = False,
 ) -> Layer:
-    """Loads one layer onto the device; with ``fp8`` its matrices are rounded there, unless the files have them so."""
+    """Loads one layer onto the device; with ``fp8`` its matrices are rounded there, unless the files have them so.
+
+    ``packs``: matrices that the files have in four bits stay so.
+    """
     prefix, norms = f"model.layers.{index}", architecture.family.norms
     attention = [f"{prefix}.self_attn.{name}_proj" for name in ("q", "k", "v")]
 
@@ -85,10 +105,12 @@ def load_layer(
         "gate_up": [f"{mlp}.{name}_proj" for mlp in mlps for name in ("gate", "up")],
         "down": [f"{mlp}.down_proj" for mlp in mlps],
     }
-    matrices = load_matrices(
-        weights, {product: [f"{name}.weight" for name in parts] for product, parts in names.items()}, device, fp8=fp8
-    )
-    matrices["qkv"] = _ordered(matrices["qkv"], architecture)
+    listed = {product: [f"{name}.weight" for name in parts] for product, parts in names.items()}
+    matrices: dict[str, Matrix] = load_packed(weights, listed, device) if packs and not fp8 else {}
+    others = {product: parts for product, parts in listed.items() if product not in matrices}
+    matrices |= load_matrices(weights, others, device, fp8=fp8)
+    if isinstance(qkv := matrices["qkv"], Rows):
+        matrices["qkv"] = _ordered(qkv, architecture)
     return Layer(
         input_norm=take(norms.input),
         mlp_norm=take(norms.mlp),
@@ -110,6 +132,21 @@ def _ordered(qkv: Rows, architecture: Architecture) -> Rows:
     turned = (architecture.num_heads + architecture.num_kv_heads) * architecture.head_dim
     heads = qkv.values[:turned].view(-1, architecture.head_dim, qkv.values.shape[1])[:, order.to(qkv.values.device)]
     return Rows(torch.cat([heads.reshape(turned, -1), qkv.values[turned:]]))
+
+
+def load_packed(weights: Source, names: dict[str, list[str]], device: torch.device) -> dict[str, Matrix]:
+    """Matrices that the files have in four bits, on the device and stacked; unpacked where no kernel takes them."""
+    taken = {product: weights.take_four_bits(parts) for product, parts in names.items()}
+    if isinstance(weights, Upload) and any(taken.values()):
+        weights.settle()
+    matrices: dict[str, Matrix] = {}
+    for product in names:
+        found = taken.pop(product)  # freed once it is packed
+        if found is not None:
+            layout, parts = found[0], [{part: each.to(device) for part, each in one.items()} for one in found[1]]
+            whole = pack(layout, parts)
+            matrices[product] = whole or Rows(torch.cat([unpacked(layout, one).to(torch.bfloat16) for one in parts]))
+    return matrices
 
 
 def load_matrices(weights: Source, names: dict[str, list[str]], device: torch.device, *, fp8: bool) -> dict[str, Rows]:

@@ -3,6 +3,7 @@
 Knows no sequences and no sampling.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,8 +12,9 @@ from axon.engine.cuda.attending import Attending
 from axon.engine.cuda.experts import Mixture
 from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
 from axon.engine.cuda.kv_memory import KVBlocks
-from axon.engine.cuda.layers import Layer, Source, load_layer
+from axon.engine.cuda.layers import Layer, Matrix, Source, load_layer
 from axon.engine.cuda.low_rank import Adapting
+from axon.engine.cuda.packed import Packed
 from axon.engine.cuda.products import Products
 from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate, round_rows
 from axon.engine.cuda.rows import FP8, Parts, Rows, empty_rows
@@ -51,11 +53,12 @@ class CudaLlama:
         self._embedding = weights.take("model.embed_tokens.weight").to(device)
         self.dtype = self._embedding.dtype
         numbers = range(architecture.num_layers)
-        self._layers = [load_layer(architecture, weights, index, device, fp8=fp8) for index in numbers]
+        self._pdl = overlaps(device)
+        packs = self._pdl and self.dtype == torch.bfloat16 and architecture.family.is_plain
+        self._layers = [load_layer(architecture, weights, each, device, fp8=fp8, packs=packs) for each in numbers]
         self._norm = weights.take("model.norm.weight").to(device)
         head = self._embedding if architecture.tied_embedding else weights.take("lm_head.weight").to(device)
         self._head = Rows(head)
-        self._pdl = overlaps(device)
         self._is_exact = self.dtype == torch.float32
         self._rows_dtype = FP8 if fp8 else self.dtype
         self._scratch = Scratch(architecture, max_rows, self.dtype, device, fp8=fp8)
@@ -173,13 +176,13 @@ class CudaLlama:
         qkv, logits, one_row = scratch.qkv, scratch.logits, self._products.one_row
         self._embed(inputs, 1, sampled, residual, scratch.normed.first(1), kv, update=True, pdl=pdl)
         for index, layer in enumerate(self._layers):
-            one_row("qkv", residual, layer.qkv.values, qkv, norm=layer.input_norm)
+            one_row("qkv", residual, layer.qkv, qkv, norm=layer.input_norm)
             positions, slots = inputs["positions"], inputs["slots"]
             self._attending.decode(index, layer, Parts(qkv), positions, slots, 1, seen, kv, pdl=pdl)
-            one_row("output", seen, layer.output.values, residual, residual=residual)
-            one_row("gate_up", residual, layer.gate_up.values, gated, norm=layer.mlp_norm, gated=True)
-            one_row("down", gated, layer.down.values, residual, residual=residual)
-        one_row("head", residual, self._head.values, logits, norm=self._norm)
+            one_row("output", seen, layer.output, residual, residual=residual)
+            one_row("gate_up", residual, layer.gate_up, gated, norm=layer.mlp_norm, gated=True)
+            one_row("down", gated, layer.down, residual, residual=residual)
+        one_row("head", residual, self._head, logits, norm=self._norm)
         return logits
 
     def _adapting(self, inputs: dict[str, torch.Tensor], name: str, *, chunks: bool) -> Adapting | None:
@@ -192,6 +195,8 @@ class CudaLlama:
         """What a mixture of experts makes of the rows, summed over the ranks."""
         assert self._mixture is not None
         assert layer.router is not None
+        assert isinstance(layer.gate_up, Rows), "experts are not packed"
+        assert isinstance(layer.down, Rows), "experts are not packed"
         parts = self._mixture.compute(normed.values, layer.router, layer.gate_up, layer.down, pdl=pdl)
         return Parts(self.group.add_up(parts.tensor.sum(0))) if self.group.is_cut else parts
 
@@ -215,19 +220,16 @@ class CudaLlama:
         layer = self._layers[0]
         if self._mixture or self._gelu or self._embedding_factor != 1.0 or layer.attention_post is not None:
             return False
+        names = ("qkv", "output", "gate_up", "down")
         return self._products.takes_one_row(
-            {
-                "qkv": layer.qkv,
-                "output": layer.output,
-                "gate_up": layer.gate_up,
-                "down": layer.down,
-                "head": self._head,
-            }
+            {"head": self._head, **dict(zip(names, self._layers[0].matrices, strict=True))}
         )
 
     def _rounds(self, num_rows: int) -> bool:
         """Whether so many rows go through kernels that gate and round them to fp8 on the way."""
         layer, heads = self._layers[0], self.architecture.num_kv_heads
+        if self.group.is_cut:
+            return False  # a sum over ranks stands behind the product that would round
         return heads == ceil_pow2(heads) and self._products.rounds(num_rows, layer.gate_up, layer.output, layer.down)
 
     def _norm_after(self, index: int) -> torch.Tensor:
@@ -332,13 +334,15 @@ class CudaLlama:
         )  # fmt: skip
         return target
 
-    def _summed(self, name: str, rows: Rows, weight: Rows) -> Parts:
+    def _summed(self, name: str, rows: Rows, weight: Matrix) -> Parts:
         """A product whose inputs are cut over the ranks, summed over them."""
         return self._plain_summed(rows, weight) if self.group.is_cut else self._products.product(name, rows, weight)
 
-    def _plain_summed(self, rows: Rows, weight: Rows) -> Parts:
+    def _plain_summed(self, rows: Rows, weight: Matrix) -> Parts:
         product = self._products.plain(rows, weight)
-        return Parts(self.group.add_up(product.tensor)) if self.group.is_cut else product
+        if not self.group.is_cut:
+            return product
+        return Parts(self.group.add_up(product.whole().to(self.dtype) if product.is_scaled else product.tensor))
 
     def _whole(self, logits: torch.Tensor) -> torch.Tensor:
         """The logits of the whole vocabulary, on the rank that draws."""
@@ -352,10 +356,16 @@ class CudaLlama:
         return self._attending.chunk_shape(64).queries
 
     @property
+    def is_packed(self) -> bool:
+        """Whether matrices are in four bits."""
+        return any(isinstance(each, Packed) for layer in self._layers for each in layer.matrices)
+
+    @property
     def num_weights(self) -> int:
         """Weights that each token is multiplied with."""
-        layers = [(each.qkv, each.output, each.gate_up, each.down) for each in self._layers]
-        total = sum(weight.values.numel() for each in layers for weight in each) + self._head.values.numel()
+        total = (
+            sum(math.prod(each.shape) for layer in self._layers for each in layer.matrices) + self._head.values.numel()
+        )
         return total - self.architecture.num_idle_parameters()
 
 

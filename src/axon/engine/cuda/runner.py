@@ -45,7 +45,7 @@ class CudaRunner:
     @torch.inference_mode()
     def __init__(self, model: CudaLlama, kv: KVBlocks, *, max_rows: int, max_tokens: int) -> None:
         self.device = model.device
-        self._model = model
+        self._model = self.model = model
         self._group = model.group
         self._kv = self.kv = kv
         self._pdl = overlaps(self.device)

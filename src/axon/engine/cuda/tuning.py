@@ -3,6 +3,7 @@
 The tables are for models of about 8B and about 0.6B parameters; others take the nearer table, where its shapes divide.
 """
 
+import math
 from typing import NamedTuple
 
 _WIDE = 2048
@@ -159,6 +160,59 @@ _FEW_FP8 = {
     },
 }
 """``gated`` is ``gate_up`` with its gate, of half as many outputs."""
+
+
+_FEW_PACKED = {
+    16: {
+        "qkv": FewRows(16, 64, 128, 2, 3, 4),
+        "output": FewRows(16, 64, 128, 4, 3, 4),
+        "gate_up": FewRows(16, 64, 128, 1, 3, 4),
+        "down": FewRows(16, 64, 128, 4, 3, 4),
+    },
+    32: {
+        "qkv": FewRows(32, 64, 64, 2, 4, 4),
+        "output": FewRows(32, 64, 64, 4, 4, 4),
+        "gate_up": FewRows(32, 64, 64, 1, 4, 4),
+        "down": FewRows(32, 64, 64, 4, 4, 4),
+    },
+    64: {
+        "qkv": FewRows(64, 64, 64, 2, 3, 4),
+        "output": FewRows(64, 64, 64, 2, 3, 4),
+        "gate_up": FewRows(64, 128, 64, 1, 3, 8),
+        "down": FewRows(64, 64, 64, 2, 3, 4),
+    },
+    384: {
+        "qkv": FewRows(128, 128, 32, 1, 4, 8),
+        "output": FewRows(128, 128, 32, 2, 4, 8),
+        "gate_up": FewRows(128, 128, 32, 1, 4, 8),
+        "down": FewRows(128, 128, 32, 2, 4, 8),
+    },
+}
+"""Widths and parts are of a quarter of the inputs, of which an int16 holds four. Not measured yet."""
+
+
+def few_packed(name: str, num_rows: int, num_inputs: int, group_size: int) -> FewRows | None:
+    """The shape for a product of rows with weights in four bits; None where it is better to unpack them first."""
+    most = next((most for most in _FEW_PACKED if most >= num_rows), None)
+    return fit_packed(_FEW_PACKED[most][name], num_inputs, group_size) if most else None
+
+
+def fit_packed(shape: FewRows, num_inputs: int, group_size: int) -> FewRows:
+    """The shape with a width and parts that divide the groups and a quarter of the inputs."""
+    quarter = num_inputs // 4
+    width = math.gcd(group_size, quarter, shape.width)
+    parts = next(parts for parts in range(shape.num_parts, 0, -1) if quarter % (parts * width) == 0)
+    return shape._replace(width=width, num_parts=parts)
+
+
+def packed_shapes() -> set[FewRows]:
+    """Every shape for weights in four bits."""
+    return {shape for shapes in _FEW_PACKED.values() for shape in shapes.values()}
+
+
+def unpacked_width(num_inputs: int, group_size: int) -> int:
+    """Int16s of a row that a program of ``packed_kernels.unpack`` reads."""
+    return math.gcd(group_size, num_inputs // 4, 128)
 
 
 def one_row(name: str, hidden_size: int, num_outputs: int, num_inputs: int) -> OneRow | None:
