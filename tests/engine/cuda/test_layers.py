@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from axon.engine.cuda.layers import head_order, load_layer, rope_table
+from axon.engine.cuda.rows import Rows
 from axon.engine.load.architecture import Architecture, read_architecture
 from axon.engine.load.arranged import arranged
 from axon.engine.load.weights import Weights
@@ -48,6 +49,7 @@ def test_the_matrix_of_queries_and_keys_is_in_that_order_and_values_are_not(fold
         plain = source.take_stacked(f"model.layers.0.self_attn.{name}_proj.weight" for name in ("q", "k", "v"))
     order, turned = head_order(architecture), turned_outputs(architecture)
     heads = plain[:turned].view(-1, architecture.head_dim, architecture.hidden_size)
+    assert isinstance(layer.qkv, Rows)
     assert torch.equal(layer.qkv.values[:turned], heads[:, order].reshape(turned, -1))
     assert torch.equal(layer.qkv.values[turned:], plain[turned:])
 

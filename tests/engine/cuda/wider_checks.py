@@ -53,9 +53,17 @@ def adapters_agree_with_plain_ones(make_folder: Folders) -> None:
     compare(make_folder(WIDE["qwen3"]), torch.bfloat16, device)
 
 
-def newer_models_say_what_transformers_says(_: Folders) -> None:
+def mixtures_say_what_transformers_says(_: Folders) -> None:
+    compare_newer([name for name in NEWER if "moe" in name or "mixtral" in name])
+
+
+def gemma_and_phi_say_what_transformers_says(_: Folders) -> None:
+    compare_newer([name for name in NEWER if "gemma" in name or "phi" in name])
+
+
+def compare_newer(names: list[str]) -> None:
     """In float32, greedily; together, alone, in small chunks, and with all graphs recorded."""
-    for name in NEWER:
+    for name in names:
         with tempfile.TemporaryDirectory() as root:
             folder = make_checkpoint(Path(root), name)
             adds = make_adds(8, SAMPLINGS["greedy"], max_tokens=24)
@@ -124,7 +132,7 @@ def adapters_of_partly_turned_heads_and_of_experts(_: Folders) -> None:
     for name in ("phi3", "gemma3", "qwen3_moe"):
         with tempfile.TemporaryDirectory() as root:
             base = make_checkpoint(Path(root) / "base", name)
-            targets = {"targets": attention} if name == "qwen3_moe" else {}
+            targets: dict[str, Any] = {"targets": attention} if name == "qwen3_moe" else {}
             folder = make_adapter(Path(root) / "own", base, seed=4, rank=6, **targets)
             adds = with_adapters([None, folder, folder, None], SAMPLINGS["greedy"])
             assert run_to_end(on_gpu(base), adds) == run_to_end(on_cpu(base), adds), name
@@ -200,7 +208,8 @@ def with_adapters(chosen: list[Path | None], sampling: dict[str, Any]) -> list[A
 WIDER_CHECKS: list[Callable[[Folders], None]] = [
     adapters_agree_with_plain_ones,
     experts_agree_with_plain_ones,
-    newer_models_say_what_transformers_says,
+    mixtures_say_what_transformers_says,
+    gemma_and_phi_say_what_transformers_says,
     adapters_give_the_tokens_of_the_cpu_and_of_merged_models,
     adapters_of_partly_turned_heads_and_of_experts,
     adapters_come_and_go_under_traffic,
