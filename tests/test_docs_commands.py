@@ -1,4 +1,4 @@
-"""Every command in README, in docs/ and on the pages is one that can be typed, or says before its block why it is not run here.
+"""Every command in README, in docs/ and on the pages can be typed, or its block says why it is not run here.
 
 Flags of ``axon`` are read by its own parser; targets of ``make``, modules and routes must be there. For anything else a
 block says ``<!-- not run: why -->``; the commands in it that can be checked are checked all the same.

@@ -2,14 +2,19 @@
 
 import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from axon.domain.fleet.replica import parse_replica
 from axon.errors import Misconfigured
 from axon.gateway.config import GatewayConfig
 from axon.runtime.config import LifecycleConfig
+from axon.runtime.loopback import is_loopback
+from axon.runtime.path_prefix import is_prefix
+from axon.tenants.grants import grants_of
 from axon.worker.config import WorkerConfig
 
 _MOST_LAG_EVERY_S = 5.0
+_CALLBACK = "/ui/oidc/callback"
 _WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MAX_REPLICA_CHARS = 200
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -59,6 +64,12 @@ def check_together(
             f"gateway.ollama_without_key cannot be used behind a proxy, and gateway.proxies is {gateway.proxies}: "
             "every client of a proxy on this machine would count as a program on it. Unset one of them."
         )
+    if gateway.path_prefix and not is_prefix(gateway.path_prefix):
+        raise Misconfigured(
+            f"gateway.path_prefix must be a path such as /axon, with no slash at its end, not {gateway.path_prefix!r}."
+        )
+    if gateway.oidc_issuer:
+        _check_oidc(gateway)
     for origin in filter(None, map(str.strip, gateway.cors_origins.split(","))):
         if not _ORIGIN.fullmatch(origin):
             raise Misconfigured(
@@ -66,3 +77,24 @@ def check_together(
                 "https://chat.example.com or http://localhost:3000, in lower case, without a path, a pattern or the "
                 "scheme's own port."
             )
+
+
+def _check_oidc(gateway: GatewayConfig) -> None:
+    """Raises ``Misconfigured`` for an issuer by which nobody could sign in, or not safely."""
+    for name in ("oidc_issuer", "oidc_redirect_url"):
+        address = urlsplit(getattr(gateway, name))
+        is_safe = address.scheme == "https" or (address.scheme == "http" and is_loopback(address.hostname or ""))
+        if not is_safe or not address.hostname or address.query or address.fragment:
+            raise Misconfigured(f"gateway.{name} must be an https address without a query, not {address.geturl()!r}.")
+    if not gateway.oidc_redirect_url.endswith(_CALLBACK):
+        raise Misconfigured(f"gateway.oidc_redirect_url must end with {_CALLBACK}, not {gateway.oidc_redirect_url!r}.")
+    if not gateway.oidc_client_id:
+        raise Misconfigured("gateway.oidc_client_id must be set beside gateway.oidc_issuer, which gave it.")
+    try:
+        grants = grants_of(gateway.oidc_keys)
+    except ValueError as error:
+        raise Misconfigured(f"gateway.oidc_keys must have pairs such as platform=k1a2b3c4, not {error}.") from None
+    if not grants:
+        raise Misconfigured("gateway.oidc_keys is empty: nobody could sign in by gateway.oidc_issuer.")
+    if "openid" not in gateway.oidc_scope.split():
+        raise Misconfigured("gateway.oidc_scope must have openid in it.")

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.serving import Served, serving
 from tests.browser.watch import Watch, page_of
 from tests.services.require import find, require
 
+expect.set_options(timeout=30_000)  # the cores may be busy
 NewPage = Callable[..., Page]
 Serve = Callable[..., Served]
 

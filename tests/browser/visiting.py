@@ -1,6 +1,6 @@
 """What a person does first on the pages: signs in with a key. Knows the form, and nothing behind it."""
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.serving import Served
 
@@ -12,3 +12,5 @@ def enter(page: Page, served: Served, to: str = "", key: str | None = None) -> N
     page.get_by_label("API key").fill(chosen)
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url(f"{served.url}/{to}")
+    if not to:
+        expect(page.locator("#model option")).not_to_have_count(0)  # before that, nothing can be asked

@@ -14,6 +14,7 @@ from axon.admission.line import read_lines
 from axon.admission.quota import Quota
 from axon.bootstrap.model import Text
 from axon.bootstrap.offers import make_offers
+from axon.bootstrap.oidc import make_oidc
 from axon.bootstrap.process import Process
 from axon.bootstrap.registry import make_catalog, make_follower
 from axon.bootstrap.services import Services, development_key, load_pepper, make_affinity
@@ -184,6 +185,7 @@ def _make_pages(process: Process, services: Services, authenticator: "Authentica
         sign_in=SignIn(authenticator, sessions, codes, guesses),
         sessions=sessions,
         assets=Assets(),
+        oidc=make_oidc(process.settings, services.live.cache, clock),
         config=config,
         version=version(),
     )

@@ -47,7 +47,7 @@ from axon.gateway.http.socket_exchange import Sockets
 from axon.gateway.ollama import models as ollama_models
 from axon.gateway.ollama import routes as ollama
 from axon.gateway.openai import chat, classify, completions, embeddings, models, scores, stored, tokens
-from axon.gateway.pages import rendering
+from axon.gateway.pages import oidc_routes, rendering
 from axon.gateway.pages import routes as page_routes
 from axon.gateway.pages.parts import Pages, page
 from axon.gateway.responses import conversations
@@ -69,7 +69,7 @@ PARTS = (
     *(tenants, plans, keys),
     *(registered_models, adapters, deployments, rollouts, aliases, prices, changes),
     *(fleet, workers, overview, live_streams, profiles, logs, alerts, traces, settings_in_effect),
-    *(access, health, page_routes, rendering),
+    *(access, health, oidc_routes, page_routes, rendering),
 )
 """The modules that make up the API; each has a router."""
 _DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"})

@@ -72,6 +72,23 @@ class GatewayConfig:
     """A browser is signed out after this time in any case."""
     max_key_web_sessions: int = 20
     """Browsers that may be signed in as one key at once; the oldest is signed out for one more."""
+    oidc_issuer: str = ""
+    """Address of an OpenID Connect issuer, by which people sign in at the pages without a key; empty for none. Needs
+    the extra oidc, and the four settings below it."""
+    oidc_client_id: str = ""
+    """Name of this server at the issuer."""
+    oidc_secret_file: str = ""
+    """File with the secret that the issuer gave to this server; empty for a public client, which PKCE protects."""
+    oidc_redirect_url: str = ""
+    """Address to which the issuer sends people back, as it is registered there: https://axon.example.com/ui/oidc/callback
+    with the path of the pages before it."""
+    oidc_keys: str = ""
+    """Who signs in as which key: values of the claim and ids of keys, as in platform=k1a2b3c4,acme-staff=d5e6f7g8. The
+    first that fits counts; whoever has none is not let in."""
+    oidc_claim: str = "email"
+    """Claim of the ID token that oidc_keys names values of: a text, or a list of texts as groups often is."""
+    oidc_scope: str = "openid email"
+    """Scopes that the issuer is asked for, separated by spaces."""
     cors_origins: str = ""
     """Origins of web pages that may call the API from a browser (CORS), separated by commas, as in
     https://chat.example.com,http://localhost:3000; * allows every page. By default no other site's page may call it."""

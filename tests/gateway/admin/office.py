@@ -15,6 +15,7 @@ from axon.adapters.live.memory.cache import MemoryCache
 from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
 from axon.admission.line import read_lines
+from axon.bootstrap.oidc import make_oidc
 from axon.domain.registry.adapter import Adapter, AdapterFiles
 from axon.domain.tenants.key import HOLDER, Scope
 from axon.domain.tenants.tenant import Tenant, Terms
@@ -41,6 +42,7 @@ from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock, SystemClock
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.traced_turns import TracedTurns
+from axon.settings import Settings
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.recent import RecentLines
 from axon.tenants.keyring import Keyring
@@ -133,6 +135,7 @@ class Office:
                 sign_in=SignIn(self.authenticator, self.web_sessions, self.codes, self.guesses),
                 sessions=self.web_sessions,
                 assets=Assets(),
+                oidc=make_oidc(Settings(pepper="p" * 32, gateway=self.config), self.cache, self.clock),
                 config=self.config,
                 version="0",
             ),

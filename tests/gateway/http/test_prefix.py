@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from axon.gateway.http.prefix import inside, is_https, is_prefix, prefix_of, redirect
+from axon.gateway.http.prefix import inside, is_https, prefix_of, redirect
+from axon.runtime.path_prefix import is_prefix
 
 
 def make_scope(path: str = "/", scheme: str = "http", **headers: str) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from axon.domain.tenants.key import HOLDER, Scope
 from axon.errors import Forbidden
 from axon.gateway.app import PARTS
 from axon.gateway.http.auth import Identity
-from axon.gateway.http.middleware import PUBLIC
+from axon.gateway.http.middleware import OPEN_ROUTES, is_public
 from axon.gateway.http.scopes import NEEDED, check_scope
 
 PAGES = {"GET /docs", "GET /openapi.json"}
 AUTH = {route for route in NEEDED if route.endswith(" /v1/auth")}
 """Changes nothing by any method: proxies ask it by the method of the request that they ask for."""
+OWN = {"GET /ui/session", "POST /ui/sign-out"}
+"""About the session of whoever asks."""
 
 
 def request(route: str, scopes: frozenset[Scope]) -> Request:
@@ -34,18 +36,25 @@ def test_every_route_has_its_scope_and_every_scope_its_route() -> None:
     assert there | PAGES == set(NEEDED)
 
 
-def test_only_the_probes_ask_for_none() -> None:
-    assert {route.split(" ")[1] for route, needed in NEEDED.items() if not needed} == PUBLIC
+def test_only_the_probes_and_what_a_page_is_made_of_ask_for_none() -> None:
+    assert {route.split(" ")[1] for route, needed in NEEDED.items() if not needed} == OPEN_ROUTES
+
+
+@pytest.mark.parametrize("route", NEEDED)
+def test_the_middleware_lets_those_in_without_a_key_and_no_others(route: str) -> None:
+    method, path = route.split(" ")
+    filled = path.replace("{room}", "common").replace("{file}", "api.js")
+    assert is_public({"method": method, "path": filled}) == (not NEEDED[route])
 
 
 def test_what_is_under_admin_is_for_admins_and_nothing_else_is() -> None:
     admin = {route for route in NEEDED if "/v1/admin/" in route}
-    assert allowed(frozenset({Scope.ADMIN})) == admin | PAGES | AUTH
+    assert allowed(frozenset({Scope.ADMIN})) == admin | PAGES | AUTH | OWN
     assert not admin & allowed(HOLDER)
 
 
 def test_a_key_that_may_only_read_changes_nothing() -> None:
-    assert {route.split(" ")[0] for route in allowed(frozenset({Scope.READ})) - AUTH} == {"GET"}
+    assert {route.split(" ")[0] for route in allowed(frozenset({Scope.READ})) - AUTH - OWN} == {"GET"}
 
 
 def test_a_key_that_may_only_ask_can_follow_its_answer_but_not_look_around() -> None:

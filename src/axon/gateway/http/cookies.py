@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from axon.errors import Forbidden, Unauthenticated
 
 COOKIE = "axon_session"
+ATTEMPT_COOKIE = "axon_oidc"
 CSRF_HEADER = b"x-axon-csrf"
 WEB_SESSION = "axon.web_session"
 """Key of the ASGI scope under which the cookie's value of a request that was let in by it is kept."""
@@ -25,13 +26,23 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 def cookie_values(headers: Headers) -> list[str]:
     """Returns the values of all cookies with the session's name."""
+    return _values(headers, COOKIE)
+
+
+def attempt_value(headers: Headers) -> str:
+    """Returns the value of the cookie of an attempt to sign in by OpenID Connect; empty where there is none, or two."""
+    values = _values(headers, ATTEMPT_COOKIE)
+    return values[0] if len(values) == 1 else ""
+
+
+def _values(headers: Headers, wanted: str) -> list[str]:
     found: list[str] = []
     for name, value in headers:
         if name != b"cookie":
             continue
         for pair in value.decode("latin-1").split(";"):
             key, _, text = pair.strip().partition("=")
-            if key == COOKIE:
+            if key == wanted:
                 found.append(text)
     return found
 
@@ -72,8 +83,15 @@ def check_csrf(method: str, headers: Headers, token: str) -> None:
 
 def session_cookie(value: str, *, path: str, is_secure: bool, max_age_s: float) -> str:
     """Returns the Set-Cookie header of a session; with an empty value and no time left, it deletes the cookie."""
+    return set_cookie(COOKIE, value, path=path, is_secure=is_secure, max_age_s=max_age_s)
+
+
+def set_cookie(
+    name: str, value: str, *, path: str, is_secure: bool, max_age_s: float, same_site: str = "Strict"
+) -> str:
+    """Returns a Set-Cookie header. No script can read the cookie, and other sites' pages make no request with it."""
     secure = "; Secure" if is_secure else ""
-    return f"{COOKIE}={value}; Path={path}; Max-Age={int(max_age_s)}; HttpOnly; SameSite=Strict{secure}"
+    return f"{name}={value}; Path={path}; Max-Age={int(max_age_s)}; HttpOnly; SameSite={same_site}{secure}"
 
 
 def _is_own(origin: bytes, host: bytes) -> bool:

@@ -36,10 +36,14 @@ PUBLIC = frozenset({"/", "/console", "/sign-in", "/livez", "/readyz", "/health"}
 """Paths that need no key."""
 ASSETS = ("/ui/common/", "/ui/chat/", "/ui/console/")
 """Folders of the pages' own files, which need no key either."""
-_SIGNING_IN = frozenset({("GET", "/ui/sign-in"), ("POST", "/ui/sign-in")})
+_SIGNING_IN = frozenset(
+    {("GET", "/ui/sign-in"), ("POST", "/ui/sign-in"), ("GET", "/ui/oidc/start"), ("GET", "/ui/oidc/callback")}
+)
 """Requests that need no key: they show one or something that stands for it, or ask how to."""
 _QUIET = PUBLIC | {"/ui/{room}/{file}"}
 """Routes whose requests are not logged."""
+OPEN_ROUTES = _QUIET | {path for _, path in _SIGNING_IN}
+"""Routes that need no key."""
 _BASIC = frozenset({"/docs", "/openapi.json"})
 """Paths that take the key by HTTP Basic too, because a person opens them in a browser."""
 ASKED_BY_PROXIES = "/v1/auth"

@@ -1,20 +1,11 @@
 """The path under which a proxy shows the server, and whether the browser came by https. Knows no route."""
 
-import re
 from collections.abc import MutableMapping
 from typing import Any
 
 from starlette.types import Send
 
-_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
-_MAX_CHARS = 200
-
-
-def is_prefix(text: str) -> bool:
-    """Whether a text may be a prefix: segments that begin with a slash, none at the end, and no dots alone."""
-    if len(text) > _MAX_CHARS or _PREFIX.fullmatch(text) is None:
-        return False
-    return not {".", ".."} & set(text.split("/"))
+from axon.runtime.path_prefix import is_prefix
 
 
 def inside(scope: MutableMapping[str, Any], prefix: str) -> bool:

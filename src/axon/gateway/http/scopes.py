@@ -147,6 +147,8 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "POST /ui/sign-out": _ANY,
     "POST /ui/render": _ANY,
     "GET /ui/sign-in": _OPEN,
+    "GET /ui/oidc/start": _OPEN,
+    "GET /ui/oidc/callback": _OPEN,
     "POST /ui/sign-in": _OPEN,
     "GET /ui/{room}/{file}": _OPEN,
     "HEAD /ui/{room}/{file}": _OPEN,

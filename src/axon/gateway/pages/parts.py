@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from axon.gateway.config import GatewayConfig
 from axon.gateway.pages.assets import Assets, answer
+from axon.gateway.pages.oidc import OidcSignIn
 from axon.gateway.pages.policy import page_headers
 from axon.gateway.pages.sign_in import SignIn
 from axon.gateway.pages.web_sessions import WebSessions
@@ -19,6 +20,8 @@ class Pages:
     sign_in: SignIn
     sessions: WebSessions
     assets: Assets
+    oidc: OidcSignIn | None = None
+    """None where no issuer is configured."""
     config: GatewayConfig
     version: str
 

@@ -10,12 +10,11 @@ from starlette.responses import JSONResponse, Response
 
 from axon.domain.tenants.web_session import csrf_token
 from axon.errors import AxonError, InvalidInput, TooLarge
-from axon.gateway.http.address import client_address
 from axon.gateway.http.auth import Identity
-from axon.gateway.http.cookies import WEB_SESSION, check_own_page, cookie_values, session_cookie
+from axon.gateway.http.cookies import WEB_SESSION, check_own_page
 from axon.gateway.http.errors import ClientLeft, Timeout
-from axon.gateway.http.prefix import is_https, prefix_of
 from axon.gateway.pages.assets import answer
+from axon.gateway.pages.cookie import NOT_KEPT, address_of, cookie_of, prefix, signed_in
 from axon.gateway.pages.parts import page, pages_of
 from axon.gateway.pages.policy import asset_headers
 
@@ -30,7 +29,6 @@ _POINTER = {
 }
 _MAX_BYTES = 4096
 """Longest body of a request to sign in."""
-_NOT_KEPT = {"cache-control": "no-store"}
 
 
 class _Ask(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,19 +68,13 @@ async def sign_in_page(request: Request) -> Response:
 async def session(request: Request) -> Response:
     """Says who is signed in, with the token that every request that changes something needs."""
     identity: Identity = request.scope["axon.identity"]
-    return JSONResponse(_session_body(request, identity, request.scope.get(WEB_SESSION, "")), headers=_NOT_KEPT)
-
-
-@router.get("/ui/sign-in")
-async def ways(request: Request) -> Response:
-    """Says how one can sign in beside a key: the name of the issuer of OpenID Connect, empty where there is none."""
-    return JSONResponse({"issuer": ""}, headers=_NOT_KEPT)
+    return JSONResponse(_session_body(request, identity, request.scope.get(WEB_SESSION, "")), headers=NOT_KEPT)
 
 
 @router.post("/ui/sign-in")
 async def sign_in(request: Request) -> Response:
     """Exchanges a key or a one-time code for a cookie. A session that the browser had before is ended."""
-    pages, address = pages_of(request), _address(request)
+    pages, address = pages_of(request), address_of(request)
     check_own_page(request.scope["headers"])
     asked = await _read(request)
     try:
@@ -93,19 +85,14 @@ async def sign_in(request: Request) -> Response:
     except AxonError as error:
         pages.sign_in.refused(error, "code" if asked.code else "key")
         raise
-    for old in cookie_values(request.scope["headers"])[:2]:
-        await pages.sessions.end(old)
-    return JSONResponse(
-        _session_body(request, identity, value),
-        headers={**_NOT_KEPT, "set-cookie": _cookie(request, value, pages.config.web_session_s)},
-    )
+    return await signed_in(request, JSONResponse(_session_body(request, identity, value), headers=NOT_KEPT), value)
 
 
 @router.post("/ui/sign-out")
 async def sign_out(request: Request) -> Response:
     """Ends the session and deletes its cookie."""
     await pages_of(request).sessions.end(request.scope.get(WEB_SESSION, ""))
-    return JSONResponse({"status": "ok"}, headers={**_NOT_KEPT, "set-cookie": _cookie(request, "", 0)})
+    return JSONResponse({"status": "ok"}, headers={**NOT_KEPT, "set-cookie": cookie_of(request, "", 0)})
 
 
 @router.head("/ui/{room}/{file}")
@@ -122,23 +109,8 @@ def _session_body(request: Request, identity: Identity, value: str) -> dict[str,
         "scopes": sorted(identity.scopes),
         "csrf": csrf_token(value) if value else "",
         "version": pages_of(request).version,
-        "prefix": _prefix(request),
+        "prefix": prefix(request),
     }
-
-
-def _cookie(request: Request, value: str, max_age_s: float) -> str:
-    is_secure = is_https(request.scope, num_proxies=pages_of(request).config.proxies)
-    return session_cookie(value, path=_prefix(request) or "/", is_secure=is_secure, max_age_s=max_age_s)
-
-
-def _prefix(request: Request) -> str:
-    config = pages_of(request).config
-    return prefix_of(request.scope, path_prefix=config.path_prefix, num_proxies=config.proxies)
-
-
-def _address(request: Request) -> str:
-    forwarded = [value for name, value in request.scope["headers"] if name == b"x-forwarded-for"]
-    return client_address((request.scope.get("client") or ("",))[0], forwarded, pages_of(request).config.proxies)
 
 
 async def _read(request: Request) -> _Ask:

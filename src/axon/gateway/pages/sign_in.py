@@ -42,11 +42,16 @@ class SignIn:
             )
         return await self._opened(await self._authenticator.identify_id(key_id, address=address), "code")
 
+    async def with_person(self, key_id: str, user: str, *, address: str) -> tuple[Identity, str]:
+        """Returns as whom a person signed in whom an issuer has named, and the value of the cookie; raises as
+        ``Authenticator.identify`` does."""
+        return await self._opened(await self._authenticator.identify_id(key_id, address=address), "oidc", user)
+
     def refused(self, error: AxonError, by: str) -> None:
         """Logs that somebody could not sign in."""
-        _logger.warning("sign_in.refused", by=by, code=error.code)
+        _logger.warning("sign_in.refused", by=by, code=error.code, problem=error.message)
 
-    async def _opened(self, identity: Identity, by: str) -> tuple[Identity, str]:
-        value = await self._sessions.open(identity.key_id)
-        _logger.info("sign_in.accepted", by=by, by_key=identity.key_id, by_tenant=identity.tenant)
+    async def _opened(self, identity: Identity, by: str, user: str = "") -> tuple[Identity, str]:
+        value = await self._sessions.open(identity.key_id, user=user)
+        _logger.info("sign_in.accepted", by=by, by_key=identity.key_id, by_tenant=identity.tenant, subject=user or None)
         return identity, value

@@ -5,7 +5,8 @@ import { signIn, takeCode } from "./api.js";
 const WHY = {
   code: "That link was used before, or is older than a minute. Sign in with your key instead.",
   ended: "You were signed out: the session was over, or its key has ended.",
-  oidc: "Your organisation did not let you in. Ask whoever runs this server whether your account has access.",
+  oidc: "Your account is known, and nothing on this server was granted to it. Ask whoever runs it.",
+  issuer: "Signing in with your organisation did not work. Try again, or sign in with a key.",
 };
 const PAGES = new Set(["", "console"]);
 
@@ -47,7 +48,9 @@ async function offerIssuer() {
   const ways = response?.ok ? await response.json() : {};
   if (!ways.issuer) return;
   document.getElementById("other").hidden = false;
-  document.getElementById("issuer").textContent = `Sign in with ${ways.issuer}`;
+  const link = document.getElementById("issuer");
+  link.textContent = `Sign in with ${ways.issuer}`;
+  link.search = new URLSearchParams({ to: asked.get("to") || "" });
 }
 
 function say(id, text) {

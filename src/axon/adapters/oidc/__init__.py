@@ -1,0 +1,1 @@
+"""OpenID Connect: who somebody is, as an issuer of identities says."""

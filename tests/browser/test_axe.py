@@ -1,0 +1,80 @@
+"""Everybody can use the pages: axe finds no violation in light or dark, and the keyboard does what the mouse does."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import axe
+from tests.browser.conftest import NewPage
+from tests.browser.serving import Served
+from tests.browser.visiting import enter
+
+TEXT = "# A heading\n\nSome `code`, **bold** and a [link](https://example.com).\n\n| a | b |\n|---|---|\n| 1 | $x^2$ |\n\n```python\nprint('hello')  # a comment\n```"  # noqa: E501
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+WIDE = {"viewport": {"width": 1280, "height": 800}}
+
+
+@pytest.mark.parametrize(("colours", "size"), [("light", WIDE), ("dark", PHONE)], ids=["light-wide", "dark-phone"])
+def test_axe_finds_nothing_in_the_chat(
+    new_page: NewPage, served: Served, colours: str, size: dict[str, object]
+) -> None:
+    page = new_page(color_scheme=colours, reduced_motion="reduce", **size)
+    page.goto(f"{served.url}/sign-in?why=ended")
+    assert axe.violations(page) == []
+    enter(page, served)
+    assert axe.violations(page) == []
+    page.get_by_label("Message", exact=True).fill(TEXT)
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer table")).to_be_visible()
+    assert axe.violations(page) == []
+    page.get_by_role("button", name="Why was this slow?").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert axe.violations(page) == []
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Settings", exact=True).click()
+    assert axe.violations(page) == []
+
+
+def test_a_conversation_is_led_by_the_keyboard_alone(page: Page, served: Served) -> None:
+    page.goto(f"{served.url}/sign-in")
+    page.keyboard.type(served.key)  # the field has the focus
+    page.keyboard.press("Enter")
+    expect(page.locator("#model option")).not_to_have_count(0)
+    page.keyboard.type("first question")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer .said")).to_contain_text("user: first question")
+    expect(page.locator("#send")).to_be_visible()
+    page.keyboard.press("ArrowUp")  # in the empty field: edits the last question
+    page.keyboard.press("Control+a")
+    page.keyboard.type("second question")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer .said")).to_contain_text("user: second question")
+    expect(page.locator(".versions")).to_contain_text("2/2")
+    page.keyboard.press("Control+Shift+o")
+    expect(page.locator("#title")).to_have_text("New chat")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("first")
+    expect(page.locator("#list li")).to_have_count(1)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#title")).to_have_text("first question")
+    page.keyboard.press("Control+Shift+s")
+    expect(page.locator("#settings")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#settings")).to_be_hidden()
+    _press(page, "Erase")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    _press(page, "Erase", within="dialog")
+    expect(page.locator("#title")).to_have_text("New chat")
+    expect(page.locator("#list li")).to_have_count(0)
+
+
+def _press(page: Page, name: str, within: str = "body") -> None:
+    """Goes on with Tab until the button has the focus, and presses it."""
+    for _ in range(60):
+        focused = page.evaluate(f"document.activeElement.closest('{within}') && document.activeElement.textContent")
+        if focused == name:
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+            page.keyboard.press("Enter")
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not come to {name}")
