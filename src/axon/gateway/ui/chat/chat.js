@@ -193,7 +193,7 @@ function look() {
 }
 
 /** Says in one line how the connection is. */
-function showLink(state) {
+function showLink(state, why = "") {
   clearTimeout(linkTimer);
   const line = at("connection");
   if (state === null || (state === "back" && !wasLost)) {
@@ -204,7 +204,7 @@ function showLink(state) {
   wasLost = state !== "back";
   line.hidden = false;
   line.className = `line ${state === "back" ? "good" : "warn"}`;
-  line.textContent = LINKS[state];
+  line.textContent = state === "unsent" && why ? `${why} Your message is kept here; trying again…` : LINKS[state];
   if (state === "back") linkTimer = setTimeout(() => (line.hidden = true), BACK_MS);
 }
 

@@ -149,7 +149,7 @@ export class Thread {
     this.#tellBusy();
     this.#view(turn).begin();
     let isFirst = true;
-    const onLink = ({ lost, known }) => this.#link(turn, lost, known);
+    const onLink = ({ lost, known, why }) => this.#link(turn, lost, known, why);
     try {
       for await (const event of answerEvents(ask, { signal: reader.signal, onLink })) {
         if (event.response && turn.isLocal) this.#accepted(turn, event.response);
@@ -215,14 +215,14 @@ export class Thread {
     this.acts.taken(view.asked);
   }
 
-  #link(turn, lost, known) {
+  #link(turn, lost, known, why) {
     if (lost) this.#lost.add(turn);
     else this.#lost.delete(turn);
-    this.#tellLink(lost && !known);
+    this.#tellLink(lost && !known, why);
   }
 
-  #tellLink(isUnsent = false) {
-    this.acts.link(this.#lost.size ? (isUnsent ? "unsent" : "lost") : "back");
+  #tellLink(isUnsent = false, why = "") {
+    this.acts.link(this.#lost.size ? (isUnsent ? "unsent" : "lost") : "back", why);
   }
 
   #tellBusy() {
