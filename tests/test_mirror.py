@@ -23,6 +23,8 @@ ELSEWHERE = {
     "domain/scaling/memory.py": "domain/scaling/test_decide.py",
     "domain/scaling/need.py": "domain/scaling/test_decide.py",
     "domain/scaling/signals.py": "domain/scaling/test_decide.py",
+    "gateway/pages/cookie.py": "gateway/pages/test_routes.py",
+    "gateway/pages/parts.py": "gateway/pages/test_routes.py",
     "gateway/admin/bodies.py": "gateway/admin/test_admin.py",
     "gateway/admin/overviews.py": "gateway/admin/test_overview.py",
     "domain/fleet/backoff.py": "contracts/test_launcher.py",

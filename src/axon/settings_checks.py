@@ -8,7 +8,7 @@ from axon.domain.fleet.replica import parse_replica
 from axon.errors import Misconfigured
 from axon.gateway.config import GatewayConfig
 from axon.runtime.config import LifecycleConfig
-from axon.runtime.loopback import is_loopback
+from axon.runtime.loopback import is_loopback_host
 from axon.runtime.path_prefix import is_prefix
 from axon.tenants.grants import grants_of
 from axon.worker.config import WorkerConfig
@@ -83,7 +83,7 @@ def _check_oidc(gateway: GatewayConfig) -> None:
     """Raises ``Misconfigured`` for an issuer by which nobody could sign in, or not safely."""
     for name in ("oidc_issuer", "oidc_redirect_url"):
         address = urlsplit(getattr(gateway, name))
-        is_safe = address.scheme == "https" or (address.scheme == "http" and is_loopback(address.hostname or ""))
+        is_safe = address.scheme == "https" or (address.scheme == "http" and is_loopback_host(address.hostname or ""))
         if not is_safe or not address.hostname or address.query or address.fragment:
             raise Misconfigured(f"gateway.{name} must be an https address without a query, not {address.geturl()!r}.")
     if not gateway.oidc_redirect_url.endswith(_CALLBACK):

@@ -61,7 +61,7 @@ def ask(page: Page, text: str) -> Locator:
 
 def answered(turn: Locator) -> str:
     """Waits for the end of a turn's answer; returns its text as it is shown."""
-    expect(turn.get_by_role("button", name="Why was this slow?")).to_be_visible(timeout=60_000)
+    expect(turn.get_by_role("button", name="Why was this slow?")).to_be_attached(timeout=60_000)
     return turn.locator(".said").inner_text()
 
 

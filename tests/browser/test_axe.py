@@ -6,14 +6,17 @@ from playwright.sync_api import Page, expect
 from tests.browser import axe
 from tests.browser.conftest import NewPage
 from tests.browser.serving import Served
-from tests.browser.visiting import enter
+from tests.browser.visiting import ROOMS, enter, visit
 
 TEXT = "# A heading\n\nSome `code`, **bold** and a [link](https://example.com).\n\n| a | b |\n|---|---|\n| 1 | $x^2$ |\n\n```python\nprint('hello')  # a comment\n```"  # noqa: E501
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 WIDE = {"viewport": {"width": 1280, "height": 800}}
+LOOKS = pytest.mark.parametrize(
+    ("colours", "size"), [("light", WIDE), ("dark", PHONE)], ids=["light-wide", "dark-phone"]
+)
 
 
-@pytest.mark.parametrize(("colours", "size"), [("light", WIDE), ("dark", PHONE)], ids=["light-wide", "dark-phone"])
+@LOOKS
 def test_axe_finds_nothing_in_the_chat(
     new_page: NewPage, served: Served, colours: str, size: dict[str, object]
 ) -> None:
@@ -32,6 +35,37 @@ def test_axe_finds_nothing_in_the_chat(
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Settings", exact=True).click()
     assert axe.violations(page) == []
+
+
+@LOOKS
+def test_axe_finds_nothing_in_the_console(
+    new_page: NewPage, served: Served, colours: str, size: dict[str, object]
+) -> None:
+    page = new_page(color_scheme=colours, reduced_motion="reduce", **size)
+    enter(page, served, "console")
+    found = []
+    for room in ROOMS:
+        visit(page, room)
+        found += [f"{room}: {each}" for each in axe.violations(page)]
+    visit(page, "tenants")
+    page.get_by_role("button", name="Make a tenant").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    found += [f"dialog: {each}" for each in axe.violations(page)]
+    assert found == []
+
+
+def test_a_tenant_is_made_by_the_keyboard_alone(page: Page, served: Served) -> None:
+    page.goto(f"{served.url}/sign-in?to=console")
+    page.keyboard.type(served.admin_key)
+    page.keyboard.press("Enter")
+    expect(page.locator("#view")).not_to_have_attribute("aria-busy", "true")
+    _press(page, "Tenants", within="#rooms")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Tenants")
+    _press(page, "Make a tenant", within="#view")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.type("acme")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="acme", exact=True)).to_be_visible()
 
 
 def test_a_conversation_is_led_by_the_keyboard_alone(page: Page, served: Served) -> None:

@@ -45,6 +45,7 @@ def test_the_policy_stops_what_gets_past_the_first_wall(page: Page, served: Serv
     page.evaluate(INSERT, [payload for payload in PAYLOADS if "http-equiv" not in payload])
     page.wait_for_timeout(300)
     assert page.evaluate("window.ran ?? null") is None
+    assert harm(page) != []  # what came past the first wall would be noticed
     assert [seen for seen in watch.problems if "evil.test" in seen] == []
 
 

@@ -14,3 +14,21 @@ def enter(page: Page, served: Served, to: str = "", key: str | None = None) -> N
     page.wait_for_url(f"{served.url}/{to}")
     if not to:
         expect(page.locator("#model option")).not_to_have_count(0)  # before that, nothing can be asked
+
+
+ROOMS = (
+    *("overview", "fleet", "streams", "requests", "logs", "alerts"),
+    *("models", "tenants", "plans", "keys", "usage", "settings", "audit"),
+)
+"""The console's views, by their names in the address."""
+_GO = """place => new Promise(gone => {
+  if (location.hash === place) return gone();
+  addEventListener("hashchange", () => setTimeout(gone), { once: true });
+  location.hash = place;
+})"""
+
+
+def visit(page: Page, room: str) -> None:
+    """Goes to a view of the console and waits until it is there."""
+    page.evaluate(_GO, f"#/{room}")
+    expect(page.locator("#view")).not_to_have_attribute("aria-busy", "true")

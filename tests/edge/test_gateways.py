@@ -76,8 +76,21 @@ def test_a_browser_logs_in_to_the_pages_with_a_key(edge: AnyEdge, server: Server
             assert http.get(path).status_code == 401
             assert "Basic" in http.get(path).headers["www-authenticate"]
             assert http.get(path, auth=("anybody", server.key)).status_code == 200
-        for path in ("/", "/livez", "/readyz", "/health"):
+        for path in ("/", "/livez", "/readyz", "/health", "/console", "/sign-in", "/ui/common/api.js"):
             assert http.get(path).status_code == 200
+
+
+def test_a_browser_signs_in_at_the_pages_and_uses_the_api_with_its_cookie(edge: AnyEdge, server: Server) -> None:
+    with client(edge.url, "") as http:
+        signed = http.post("/ui/sign-in", json={"key": server.key})
+        assert (signed.status_code, "; Secure" in signed.headers["set-cookie"]) == (200, True), signed.text
+        token = {"x-axon-csrf": signed.json()["csrf"]}
+        assert http.get("/v1/models").status_code == 200
+        assert http.post("/v1/completions", json=ASK).status_code == 403
+        assert http.post("/v1/completions", json=ASK, headers=token).status_code == 200
+        assert http.get("/v1/models", headers={"sec-fetch-site": "cross-site"}).status_code == 403
+        assert http.post("/ui/sign-out", headers=token).status_code == 200
+        assert http.get("/v1/models").status_code == 401
 
 
 def test_a_stale_second_key_empties_no_conversation(edge: AnyEdge, server: Server, kind: str) -> None:

@@ -141,7 +141,13 @@ def test_without_a_key_no_body_is_waited_for(shared_edge: AnyEdge, upstream: Ups
     assert not upstream.asked
 
 
-@pytest.mark.parametrize("path", ["/", "/livez", "/readyz", "/health", "/docs", "/openapi.json"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/livez", "/readyz", "/health", "/docs", "/openapi.json", "/console", "/sign-in"),
+        *("/ui/common/api.js", "/ui/chat/index.js", "/ui/sign-in", "/ui/oidc/callback"),
+    ],
+)
 def test_what_needs_no_key_is_there_and_takes_no_body(shared_edge: AnyEdge, upstream: Upstream, path: str) -> None:
     assert first(shared_edge.port, head(f"GET {path}")).status == 200
     assert [each.path for each in upstream.seen] == [path]

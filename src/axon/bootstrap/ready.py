@@ -7,7 +7,7 @@ from axon.domain.tenants.key import parse_key
 from axon.errors import DependencyDown
 from axon.ports.live import Cache
 from axon.runtime.clock import Clock
-from axon.runtime.loopback import is_loopback
+from axon.runtime.loopback import is_loopback_host
 from axon.settings import Settings
 from axon.tenants.one_time_codes import OneTimeCodes
 
@@ -44,7 +44,7 @@ async def start_code(settings: Settings, cache: Cache, clock: Clock) -> str:
     """Returns a one-time code for the development key; empty where there is no such key, or where the server does not
     listen on loopback, over which alone a code is good."""
     path = settings.data_dir / "dev-key"
-    if not is_loopback(settings.gateway.host) or not path.exists():
+    if not is_loopback_host(settings.gateway.host) or not path.exists():
         return ""
     key = parse_key(path.read_text("utf-8").strip())
     try:

@@ -13,7 +13,7 @@ import httpx
 
 from axon.console.chat import ChatRequest, Piece
 from axon.errors import AxonError, Forbidden, Misconfigured, Unauthenticated, Unavailable
-from axon.runtime.loopback import is_loopback
+from axon.runtime.loopback import is_loopback_host
 from axon.settings import client_variable
 
 if TYPE_CHECKING:
@@ -182,4 +182,4 @@ def _development_key(settings: "Settings") -> str | None:
 
 
 def _is_loopback(url: str) -> bool:
-    return is_loopback(urlsplit(url).hostname or "")
+    return is_loopback_host(urlsplit(url).hostname or "")

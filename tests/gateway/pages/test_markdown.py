@@ -150,6 +150,7 @@ def test_what_models_write_is_shown_as_they_mean_it() -> None:
         "# Title\n\n| a | b |\n|:--|--:|\n| 1 | ~~2~~ |\n\n```python\nprint('x < y')\n```\n\n$x^2$ costs $5 and $6.\n\n"
         "\\[ \\frac{1}{2} \\]\n\nSee <https://a.example/x?y=1&z=2> or ![a picture](http://b.example/p.png)."
     )
+    assert html.startswith("<h3>Title</h3>")  # the page has headings of its own above it
     assert '<td class="right"><s>2</s></td>' in html
     assert '<pre class="code" data-language="python"><code><span class="nb">print</span>' in html
     assert "<msup><mi>x</mi><mn>2</mn></msup>" in html

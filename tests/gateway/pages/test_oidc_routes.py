@@ -70,7 +70,7 @@ async def test_a_person_signs_in_without_a_key(team: Office, double: IssuerDoubl
     found = (await browser.session()).json()
     assert (found["tenant"], found["scopes"]) == ("ops", ["admin"])
     (line,) = [line for line in lines if line["event"] == "sign_in.accepted"]
-    assert (line["by"], line["subject"]) == ("oidc", "person-1")
+    assert (line["way"], line["subject"]) == ("oidc", "person-1")
     assert browser.cookie not in str(lines)
 
 

@@ -117,7 +117,7 @@ async def test_neither_key_code_nor_cookie_is_logged(office: Office) -> None:
     assert not [
         secret for secret in (key[13:], wrong[13:], code, "y" * 32, browser.cookie, browser.csrf) if secret in said
     ]
-    events = [(line["event"], line["by"]) for line in lines if line["event"].startswith("sign_in.")]
+    events = [(line["event"], line["way"]) for line in lines if line["event"].startswith("sign_in.")]
     assert events == [
         ("sign_in.refused", "key"),
         ("sign_in.refused", "code"),

@@ -121,7 +121,7 @@ async def test_one_key_has_so_many_sessions_and_the_oldest_goes_first(office: Of
     assert [await is_signed_in(office.web_sessions, value) for value in opened] == [False, True, True, True]
 
 
-async def test_the_token_is_checked_before_the_store_is_asked(office: Office) -> None:
+async def test_the_token_is_asked_for_of_whoever_is_signed_in(office: Office) -> None:
     value = await office.web_sessions.open(await key_id_of(office))
     with pytest.raises(Forbidden, match="x-axon-csrf"):
         await who(office.web_sessions, value, "POST")
@@ -135,7 +135,7 @@ class Away:
 
     def __init__(self, office: Office) -> None:
         self._sessions, self.is_away = office.store.web_sessions, False
-        self.open, self.end, self.end_all = self._sessions.open, self._sessions.end, self._sessions.end_all
+        self.open, self.end = self._sessions.open, self._sessions.end
 
     async def find(self, session_id: str) -> WebSession | None:
         self._check()

@@ -51,6 +51,7 @@ def _parser() -> MarkdownIt:
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True, renderer=_maths)
     parser.inline.ruler.before("escape", "brackets", _bracketed_maths)
     parser.core.ruler.before("inline", "long_paragraphs", _long_paragraphs)
+    parser.core.ruler.push("lower_headings", _lower_headings)
     parser.add_render_rule("bracketed", _bracketed)
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("code_block", _fence)
@@ -84,6 +85,13 @@ def _long_paragraphs(state: StateCore) -> None:
         if token.type == "inline" and len(token.content) > _MAX_PARAGRAPH:
             token.children = [Token("text", "", 0, content=token.content)]
             token.content = ""
+
+
+def _lower_headings(state: StateCore) -> None:
+    """Puts an answer's headings below those of the page, which are of the first two levels."""
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
 
 
 def _maths(source: str, options: MutableMapping[str, Any]) -> str:

@@ -47,11 +47,13 @@ class SignIn:
         ``Authenticator.identify`` does."""
         return await self._opened(await self._authenticator.identify_id(key_id, address=address), "oidc", user)
 
-    def refused(self, error: AxonError, by: str) -> None:
+    def refused(self, error: AxonError, way: str) -> None:
         """Logs that somebody could not sign in."""
-        _logger.warning("sign_in.refused", by=by, code=error.code, problem=error.message)
+        _logger.warning("sign_in.refused", way=way, code=error.code, problem=error.message)
 
-    async def _opened(self, identity: Identity, by: str, user: str = "") -> tuple[Identity, str]:
+    async def _opened(self, identity: Identity, way: str, user: str = "") -> tuple[Identity, str]:
         value = await self._sessions.open(identity.key_id, user=user)
-        _logger.info("sign_in.accepted", by=by, by_key=identity.key_id, by_tenant=identity.tenant, subject=user or None)
+        _logger.info(
+            "sign_in.accepted", way=way, by_key=identity.key_id, by_tenant=identity.tenant, subject=user or None
+        )
         return identity, value

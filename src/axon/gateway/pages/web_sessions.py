@@ -55,11 +55,11 @@ class WebSessions:
         """
         check_own_page(scope["headers"])
         value = only_value(values)
-        check_csrf(scope["method"], scope["headers"], csrf_token(value))
         session = await self._find(value)
         if session is None:
             raise Unauthenticated("You are signed out, or were away for too long; sign in again.", code="session_ended")
         identity = await self._authenticator.identify_id(session.key_id, address=address)
+        check_csrf(scope["method"], scope["headers"], csrf_token(value))
         scope[WEB_SESSION] = value
         return identity
 

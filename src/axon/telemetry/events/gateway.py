@@ -15,8 +15,8 @@ REQUESTS = (
         *("dependency.unavailable", "warning", "Requests were refused, because a service that they need is away."),
         *("code", "problem", "cause", "num_requests"),
     ),
-    event("sign_in.accepted", "info", "Somebody signed in at a page.", "by", *_BY, "subject"),
-    event("sign_in.refused", "warning", "Somebody could not sign in at a page.", "by", "code", "problem"),
+    event("sign_in.accepted", "info", "Somebody signed in at a page.", "way", *_BY, "subject"),
+    event("sign_in.refused", "warning", "Somebody could not sign in at a page.", "way", "code", "problem"),
     event("gateway.draining", "info", "The gateway takes no new connection and finishes its requests.", "requests"),
     event("gateway.stopped", "info", "The gateway has stopped."),
     event(

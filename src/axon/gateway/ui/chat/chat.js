@@ -51,13 +51,13 @@ async function start() {
   at("rename").addEventListener("click", rename);
   at("erase").addEventListener("click", erase);
   at("export").addEventListener("click", () => offerExport(thread.conversation, titleOf(thread.conversation), thread.path, thread.turns));
-  at("side-open").addEventListener("click", () => showSide(true));
+  at("side-open").addEventListener("click", () => (showSide(true), at("side-close").focus()));
   at("side-close").addEventListener("click", () => showSide(false));
   at("shade").addEventListener("click", () => showSide(false));
   addEventListener("popstate", () => openFromAddress());
   document.addEventListener("visibilitychange", () => document.hidden || look());
   others.addEventListener("message", (event) => heard(event.data));
-  listenForKeys({ search: () => (showSide(true), at("search").focus()), fresh, settings: () => settings.toggle(), beside: (step) => open(list.beside(step)), compose: () => composer.focus(), stop });
+  listenForKeys({ search: () => (showSide(true), at("search").focus()), fresh, settings: () => settings.toggle(), beside: (step) => open(list.beside(step)), compose: () => composer.focus(), stop: () => (document.body.classList.contains("side-open") ? showSide(false) : stop()) });
   try {
     const who = await session();
     at("who").textContent = `Signed in as ${who.tenant}`;

@@ -43,7 +43,8 @@ export class ModelPicker {
   }
 
   /** Chooses a model by its name, if the server has it. */
-  choose(name) {
+  choose(asked) {
+    const name = asked.split("@", 1)[0]; // a version may be named behind it
     if (!this.#models.some((model) => model.id === name)) return;
     this.select.value = name;
     this.#show();

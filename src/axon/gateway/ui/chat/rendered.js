@@ -27,7 +27,7 @@ function decorated(html) {
     place.replaceWith(codeBox(pre, pre.dataset.language || "text"));
   }
   for (const table of fragment.querySelectorAll("table")) {
-    const box = make("div", { class: "table-box", tabIndex: 0, role: "region", "aria-label": "Table" });
+    const box = make("div", { class: "table-box", tabIndex: 0, role: "group", "aria-label": "Table" });
     table.replaceWith(box);
     box.append(table);
   }

@@ -86,7 +86,9 @@ export class Thread {
   }
 
   /** Asks the model. `after` is the id of the turn to go on from, `edits` that of the turn whose version this is. */
-  ask({ text = "", files = [], results = null, after = this.path.at(-1)?.id || "", edits = "" }) {
+  ask({ text = "", files = [], results = null, after = this.#last(), edits = "" }) {
+    this.#turns = this.#turns.filter((turn) => !turn.isLocal || isRunning(turn)); // what was refused is in the way
+    this.#tree = treeOf(this.#turns);
     const input = results || [{ type: "message", role: "user", content: [{ type: "input_text", text }, ...files.map((file) => filePart(file.name, file.text))] }];
     const on = goingOn(this.#tree, this.#turns.filter((turn) => !turn.isLocal), this.conversation.id, after);
     const asked = this.acts.request();
@@ -109,6 +111,11 @@ export class Thread {
     if (edits) this.show(turn.id);
     this.#stick(true);
     return this.#follow(turn, { body, headers });
+  }
+
+  /** The id of the last turn that is shown and that the server has. */
+  #last() {
+    return this.path.findLast((turn) => !turn.isLocal)?.id || "";
   }
 
   /** Shows one version of a question. */
@@ -156,7 +163,7 @@ export class Thread {
       if (!this.#lost.size && !reader.signal.aborted) this.#tellLink();
       this.#tellBusy();
     }
-    if (reader.signal.aborted && turn.isLocal && this.#turns.includes(turn)) this.#drop(turn);
+    if (reader.signal.aborted && turn.isLocal && this.#turns.includes(turn)) this.takeBack(turn);
   }
 
   /** The server has the question: from now on the turn has its real name. */
@@ -197,7 +204,7 @@ export class Thread {
     this.#grown();
   }
 
-  /** Takes a question back that the server has refused. */
+  /** Takes a question back that the server does not have. */
   takeBack(turn) {
     const view = this.#views.get(turn.id);
     this.#drop(turn);
