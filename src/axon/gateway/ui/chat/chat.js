@@ -22,8 +22,8 @@ const TRIES = ["Explain how a CPU cache works, with a small diagram.", "Write a 
 
 const at = (id) => document.getElementById(id);
 const others = new BroadcastChannel("axon.chat");
-const models = new ModelPicker();
 const settings = new Settings();
+const models = new ModelPicker((model) => (settings.version = model?.version || ""));
 const list = new ConversationList((id) => open(id));
 const composer = new Composer({ onSend: send, onStop: stop, onEditLast: () => thread.editLast() });
 const thread = new Thread(

@@ -21,7 +21,8 @@ export async function* answerEvents(ask, { signal, onLink = () => {} }) {
   for (;;) {
     const leave = linked(signal);
     try {
-      for await (const event of opened(ask, id, last, leave)) {
+      for await (const { data } of opened(ask, id, last, leave)) {
+        const event = JSON.parse(data);
         leave.alive();
         if (tries) onLink({ lost: false });
         tries = 0;
@@ -50,10 +51,10 @@ export async function* answerEvents(ask, { signal, onLink = () => {} }) {
   }
 }
 
-async function* opened(ask, id, last, leave) {
+function opened(ask, id, last, leave) {
   const path = id ? `v1/responses/${id}?stream=true${last < 0 ? "" : `&starting_after=${last}`}` : "v1/responses";
   const asked = id ? {} : { body: ask.body, headers: ask.headers };
-  for await (const event of events(path, { ...asked, signal: leave.signal })) yield JSON.parse(event.data);
+  return events(path, { ...asked, signal: leave.signal });
 }
 
 /** Whether it is worth to try again: the server was not reached, is busy, or is on its way down or up. */
@@ -67,17 +68,17 @@ function isPassing(error) {
 function linked(signal) {
   const own = new AbortController();
   const abort = () => own.abort();
-  let timer = setTimeout(abort, SILENT_MS);
+  let heard = performance.now();
+  const timer = setInterval(() => performance.now() - heard > SILENT_MS && abort(), SILENT_MS / 3);
   signal.addEventListener("abort", abort);
   addEventListener("offline", abort);
   return {
     signal: own.signal,
     alive() {
-      clearTimeout(timer);
-      timer = setTimeout(abort, SILENT_MS);
+      heard = performance.now();
     },
     end() {
-      clearTimeout(timer);
+      clearInterval(timer);
       signal.removeEventListener("abort", abort);
       removeEventListener("offline", abort);
     },
