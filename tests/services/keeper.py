@@ -31,7 +31,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-import pytest
+from _pytest.outcomes import Failed, Skipped
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,8 +51,8 @@ def shared(make: Callable[P, T]) -> Callable[P, T]:
         key = (*bound.args, *sorted(bound.kwargs.items()))
         with lock:
             if key not in found:
-                asked = _address is not None
-                found[key] = _ask(make, bound.arguments) if asked else make(*args, **kwargs)
+                address = _address
+                found[key] = make(*args, **kwargs) if address is None else _ask(address, make, bound.arguments)
             return found[key]
 
     return once
@@ -95,9 +95,9 @@ def _leave(owner: int, keeper: int, held: int, folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _ask(make: Callable[..., T], arguments: dict[str, Any]) -> T:
+def _ask(address: str, make: Callable[..., T], arguments: dict[str, Any]) -> T:
     asking = _Socket(socket.AF_UNIX)
-    asking.connect(_address)
+    asking.connect(address)
     with Connection(asking.detach()) as line:
         line.send((make.__module__, make.__qualname__, dict(arguments)))
         error, said = pickle.loads(line.recv_bytes())
@@ -142,14 +142,14 @@ def _told(error: BaseException) -> bytes:
         return pickle.dumps((RuntimeError(repr(error)), None))
 
 
-def _skipped(message: str) -> BaseException:
-    return pytest.skip.Exception(message)
+def _skipped(message: str) -> Skipped:
+    return Skipped(message)
 
 
-def _failed(message: str) -> BaseException:
-    return pytest.fail.Exception(message, pytrace=False)
+def _failed(message: str) -> Failed:
+    return Failed(message, pytrace=False)
 
 
 # By themselves they cannot be pickled: their classes say that they are elsewhere.
-copyreg.pickle(pytest.skip.Exception, lambda error: (_skipped, (error.msg,)))
-copyreg.pickle(pytest.fail.Exception, lambda error: (_failed, (error.msg,)))
+copyreg.pickle(Skipped, lambda error: (_skipped, (error.msg,)))
+copyreg.pickle(Failed, lambda error: (_failed, (error.msg,)))
