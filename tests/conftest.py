@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from axon.runtime.clock import FakeClock
 from tests import durations, long, processes, stolen
 from tests.order import chosen_seed, ordered
-from tests.services import keeper, tls, warm
+from tests.services import keeper, shared_routes, tls, warm
 
 # A test that is slow because the machine is busy is right all the same.
 settings.register_profile(
@@ -25,6 +25,7 @@ settings.register_profile(
 settings.load_profile("axon")
 
 tls.share_context()
+shared_routes.share_routes()
 warm.enable()
 
 _SEED = pytest.StashKey[int | None]()
