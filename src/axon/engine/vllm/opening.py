@@ -81,6 +81,7 @@ def open_vllm(config: EngineConfig, model_dir: Path) -> InThisProcess:
     os.environ.update(environment_of(config))
     try:
         import vllm
+        from vllm.config import StructuredOutputsConfig
         from vllm.engine.arg_utils import EngineArgs
         from vllm.platforms import current_platform
         from vllm.v1.engine.llm_engine import LLMEngine
@@ -93,7 +94,9 @@ def open_vllm(config: EngineConfig, model_dir: Path) -> InThisProcess:
     device: Literal["cpu", "cuda"] = "cpu" if current_platform.is_cpu() else "cuda"
     config = for_device(config, device)
     try:
-        arguments = EngineArgs(**arguments_of(config, model_dir))
+        named = arguments_of(config, model_dir)
+        outputs = StructuredOutputsConfig(**named.pop("structured_outputs_config"))
+        arguments = EngineArgs(**named, structured_outputs_config=outputs)
     except TypeError as error:  # a name that this release does not know
         raise Misconfigured(
             f"vLLM {vllm.__version__} does not take what engine.vllm_arguments says: {error}"
