@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -92,7 +92,8 @@ def open_vllm(config: EngineConfig, model_dir: Path) -> InThisProcess:
             f"The interpreter of engine.vllm_python has no vLLM that can be imported ({error}): pip install vllm there"
         ) from error
     device: Literal["cpu", "cuda"] = "cpu" if current_platform.is_cpu() else "cuda"
-    config = for_device(config, device)
+    asked = config
+    config = replace(for_device(asked, device), block_size=asked.block_size, max_batch_tokens=asked.max_batch_tokens)
     try:
         named = arguments_of(config, model_dir)
         outputs = StructuredOutputsConfig(**named.pop("structured_outputs_config"))
