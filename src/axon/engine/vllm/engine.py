@@ -132,8 +132,9 @@ class VllmEngine:
             id = self._llm.add_request(add.id, prompt_of(add), params, priority=-add.priority)
             if add.sampling.grammar and add.output_ids:
                 self._opened.follow(id or add.id, add.output_ids)
-        except (ValueError, TypeError) as error:
-            self._refuse(add.id, Failure.INVALID, f"vLLM does not take this request: {error}")
+        except self._opened.refusals as error:
+            said = str(error).splitlines() or [type(error).__name__]
+            self._refuse(add.id, Failure.INVALID, f"vLLM does not take this request: {said[0]}")
 
     def _drop_expired(self) -> None:
         now = self._now()

@@ -30,6 +30,7 @@ class OpenedVllm(Protocol):
     num_blocks: int
     block_size: int
     eos_ids: list[int]
+    refusals: tuple[type[Exception], ...]
 
     def sampling(self, arguments: dict[str, Any], grammar: str) -> Any: ...
     def follow(self, request_id: str, token_ids: list[int]) -> None: ...
@@ -48,9 +49,11 @@ class InThisProcess:
     num_blocks: int
     block_size: int
     eos_ids: list[int]
+    refusals: tuple[type[Exception], ...] = (ValueError, TypeError)
+    """What it raises for a sequence that it does not take; anything else is a fault of its own."""
 
     def sampling(self, arguments: dict[str, Any], grammar: str) -> Any:
-        """vLLM's sampling parameters; raises ``ValueError`` for values that it does not take."""
+        """vLLM's sampling parameters; raises one of ``refusals`` for values that it does not take."""
         from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
         outputs = StructuredOutputsParams(grammar=grammar) if grammar else None
@@ -113,4 +116,14 @@ def open_vllm(config: EngineConfig, model_dir: Path) -> InThisProcess:
         num_blocks=cache.num_gpu_blocks,
         block_size=cache.block_size,
         eos_ids=read_eos_ids(model_dir),
+        refusals=_refusals(),
     )
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Some releases have classes of their own for what a request must not have, which are no ``ValueError``."""
+    try:
+        from vllm.exceptions import VLLMClientError
+    except ImportError:
+        return (ValueError, TypeError)
+    return (ValueError, TypeError, VLLMClientError)
