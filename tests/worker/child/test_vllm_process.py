@@ -114,9 +114,11 @@ def test_it_gets_neither_our_settings_nor_our_packages() -> None:
 PLAYS_FRAMES = """
 import socket, sys
 with socket.socket(fileno=int(sys.argv[sys.argv.index("--fd") + 1])) as peer:
-    peer.sendall(open({path!r}, "rb").read())
-    while peer.recv(1 << 16):
-        pass
+    for name in ("ready", "frames"):  # the one after Start, the other after the first sequence
+        peer.recv(1 << 16)
+        with open({folder!r} + "/" + name, "rb") as file:
+            peer.sendall(file.read())
+    peer.recv(1 << 16)
 """
 
 
@@ -124,13 +126,15 @@ async def test_a_worker_reads_the_frames_that_a_real_vllm_has_sent(tmp_path: Pat
     lines = [json.loads(line) for line in RECORDED.read_text().splitlines()]
     frames = [base64.b64decode(line["said"]) for line in lines if "said" in line]
     ready = Ready(**next(line["opened"] for line in lines if "opened" in line))
-    (tmp_path / "frames").write_bytes(encode(ready) + b"".join(frames))
-    (tmp_path / "plays.py").write_text(PLAYS_FRAMES.format(path=str(tmp_path / "frames")))
+    (tmp_path / "ready").write_bytes(encode(ready))
+    (tmp_path / "frames").write_bytes(b"".join(frames))
+    (tmp_path / "plays.py").write_text(PLAYS_FRAMES.format(folder=str(tmp_path)))
     program = tmp_path / "python"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {tmp_path / "plays.py"} "$@"\n')
     program.chmod(0o755)
     engine = EngineProcess(EngineConfig(kind="vllm", vllm_python=str(program)), tmp_path)
     assert await engine.open(timeout_s=60) == ready
+    engine.add(make_add("greedy"))
     tokens: dict[str, int] = {}
     num_outputs = 0
     async for output in engine.outputs():
