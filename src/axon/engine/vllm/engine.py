@@ -99,7 +99,7 @@ class VllmEngine:
         if self._door.inside:
             self._note(list(self._door.inside))
             outputs = self._llm.step()
-            self._note([])
+        self._note([])
         emitted, scored, computed = self._take(outputs)
         refused, self._refused = self._refused, []
         return StepOutput(
@@ -127,6 +127,7 @@ class VllmEngine:
 
     def _hand_in(self, add: Add) -> None:
         """Gives a sequence to vLLM; what it does not take is refused with its words."""
+        self._note(list(self._door.inside))  # a crash over its grammar is its own
         try:
             params = self._opened.sampling(sampling_of(add, self._opened.eos_ids), add.sampling.grammar)
             id = self._llm.add_request(add.id, prompt_of(add), params, priority=-add.priority)
