@@ -27,6 +27,7 @@ export function percent(share) {
 /** Seconds in the unit that reads best. */
 export function seconds(value) {
   if (value === null || value === undefined) return none;
+  if (value === 0) return "0 s";
   if (value < 0.001) return `${(value * 1e6).toFixed(0)} µs`;
   if (value < 1) return `${(value * 1000).toFixed(value < 0.01 ? 1 : 0)} ms`;
   if (value < 60) return `${value.toFixed(value < 10 ? 2 : 1)} s`;
@@ -70,7 +71,7 @@ function trimmed(amount) {
 }
 
 const KINDS = {
-  good: ["ready", "active", "running", "live", "promoted", "completed", "complete", "done", "stable"],
+  good: ["ready", "active", "valid", "running", "live", "promoted", "completed", "complete", "done", "stable"],
   warn: ["loading", "starting", "draining", "waiting", "paused", "cold", "suspended", "expiring", "rolled_back", "warning", "cancelled", "opened", "unknown"],
   bad: ["failed", "revoked", "expired", "aborted", "lost", "error", "closed", "silent"],
 };

@@ -22,12 +22,12 @@ export async function open(visit) {
   const own = (await session()).key;
   const tenant = filterBox(visit, "tenant", "Tenant", () => rows.draw());
   const text = filterBox(visit, "text", "Id or name", () => rows.draw());
-  const which = choice(visit, "which", "Show", [["good", "those that are good"], ["all", "all"]], () => rows.draw());
+  const which = choice(visit, "which", "Show", [["valid", "those that are valid"], ["all", "all"]], () => rows.draw());
   const add = make("button", { class: "primary", type: "button" }, "Make a key");
   add.addEventListener("click", async () => {
     if (await createKey(await visit.all("v1/admin/tenants"), tenant.value())) again();
   });
-  const wanted = (row) => row.tenant.includes(tenant.value()) && `${row.id} ${row.name}`.includes(text.value()) && (which.value() === "all" || row.status === "active");
+  const wanted = (row) => row.tenant.includes(tenant.value()) && `${row.id} ${row.name}`.includes(text.value()) && (which.value() === "all" || row.status === "valid");
   const rows = keyTable(wanted, own, () => again());
   visit.show("Keys", "A key belongs to one tenant. Its text is shown once, when it is made.", make("div", { class: "row" }, tenant.element, text.element, which.element, make("span", { class: "spacer" }), add), rows.element);
   again = await visit.poll(async () => rows.update(await visit.all(PATH)), 5000);
@@ -47,7 +47,7 @@ function keyTable(filter, own, again) {
       { head: "Made", cell: (row) => moment(row.created_at), sort: (row) => row.created_at },
       { head: "Expires", cell: (row) => moment(row.expires_at), sort: (row) => row.expires_at },
       { head: "Last used", cell: (row) => (row.last_used_at ? moment(row.last_used_at) : "never"), sort: (row) => row.last_used_at },
-      { head: "What can be done", kind: "actions", cell: (row) => (row.status === "active" ? buttons(row, own, again) : "") },
+      { head: "What can be done", kind: "actions", cell: (row) => (row.status === "valid" ? buttons(row, own, again) : "") },
     ],
     empty: "There is no key yet. Make a tenant first, then a key for it.",
   });

@@ -5,7 +5,7 @@ import { choice, filterBox } from "./filters.js";
 import { link, moment, state } from "./format.js";
 import { table } from "./table.js";
 
-const HEAD = new Set(["ts", "level", "event", "msg"]);
+const HEAD = new Set(["ts", "level", "event", "msg", "service"]);
 
 export async function open(visit) {
   let again = () => {};
@@ -62,7 +62,7 @@ function factsOf(line) {
   const said = line.event && line.msg ? [`${line.msg} `] : [];
   const found = Object.entries(line).filter(([name]) => !HEAD.has(name)).flatMap(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
-    const shown = name === "request_id" || name === "turn" || name === "job" ? link(text, "requests", text) : name === "tenant" ? link(text, "tenants", text) : make("span", { class: "value" }, text);
+    const shown = name === "request_id" || name === "turn" || name === "job" ? link(text, "requests", text) : name === "tenant" || name === "tenant_id" ? link(text, "tenants", text) : make("span", { class: "value" }, text);
     return [make("span", { class: "fact" }, make("span", { class: "hint" }, `${name}=`), shown), " "];
   });
   return [...said, ...found];

@@ -24,8 +24,8 @@ function settingTable(wanted) {
     perPage: 500,
     columns: [
       { head: "Setting", cell: (row) => make("code", {}, row.id), sort: (row) => row.id },
-      { head: "Value", cell: (row) => make("code", {}, row.value === "" || row.value === null ? "–" : String(row.value)), sort: (row) => String(row.value) },
-      { head: "From", cell: (row) => (row.origin === "default" ? make("span", { class: "hint" }, "default") : make("strong", {}, row.origin)), sort: (row) => row.origin },
+      { head: "Value", kind: "wrap", cell: (row) => make("code", {}, row.value === "" || row.value === null ? "–" : String(row.value)), sort: (row) => String(row.value) },
+      { head: "From", kind: "wrap", cell: (row) => (row.origin === "default" ? make("span", { class: "hint" }, "default") : make("strong", {}, row.origin)), sort: (row) => row.origin },
       { head: "Meaning", kind: "wide", cell: (row) => [row.meaning.replaceAll("``", ""), make("span", { class: "hint" }, ` ${row.variable}`)] },
     ],
     empty: "This process tells of no settings.",
