@@ -1,18 +1,27 @@
 """The interpreter with vLLM is looked at before anything slow is done, and a model that only it may run is told so."""
 
 import json
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from axon.adapters.live.memory.presences import MemoryPresences
+from axon.bootstrap.deployed import find_deployed
 from axon.bootstrap.fetching import fetch_version
 from axon.bootstrap.model import prepare_model
 from axon.bootstrap.preflight import require_engine
 from axon.bootstrap.vllm import find_vllm, vllm_hint
+from axon.domain.registry.deployment import Deployment, Member, MemberState
+from axon.domain.registry.snapshot import Snapshot
+from axon.domain.registry.version import EngineSettings
 from axon.engine.config import EngineConfig
 from axon.errors import InvalidInput, Misconfigured
+from axon.runtime.clock import FakeClock
 from axon.settings import Settings
+from axon.worker.config import WorkerConfig
+from tests.domain.registry.builders import version
 from tests.faults.model import FOR_VLLM, make_model
 from tests.vllm_environment import stand_in_python
 
@@ -152,3 +161,15 @@ def test_a_server_prepares_a_model_that_only_vllm_knows_and_needs_its_text(tmp_p
     (folder / "tokenizer.json").unlink()
     with pytest.raises(Misconfigured, match=r"has no tokenizer\.json"):
         prepare_model(chosen, lambda what, share: None)
+
+
+async def test_a_worker_without_vllm_refuses_a_version_that_needs_it_before_it_fetches(tmp_path: Path) -> None:
+    needs_it = replace(version(), settings=EngineSettings(kind="vllm"))
+    member = Member(version=needs_it.id, state=MemberState.READY)
+    chat = Deployment(name="chat", model=needs_it.model, members=(member,), stable=needs_it.id, created=1.0)
+    known = Snapshot(revision=1, versions={needs_it.id: needs_it}, deployments={"chat": chat})
+    worker = replace(Settings(data_dir=tmp_path), worker=WorkerConfig(deployment="chat"))
+    deployed = await find_deployed(worker, known, MemoryPresences(FakeClock()))
+    async with AsyncExitStack() as stack:
+        with pytest.raises(Misconfigured, match=r"engine\.kind = vllm needs engine\.vllm_python"):
+            await deployed.model(lambda what, share: None, stack)

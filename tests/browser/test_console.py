@@ -128,10 +128,10 @@ def test_a_tenant_and_its_key_are_made_used_seen_and_revoked(page: Page, served:
 def test_a_slow_request_is_found_and_says_why(page: Page, served: Served) -> None:
     quick, slow = asked(served, served.key, 2), asked(served, served.key, 100)
     enter(page, served, "requests")
-    first = page.get_by_role("rowheader", name=re.compile("chatcmpl-")).first
-    expect(first).to_have_text(slow)
     expect(row(page, slow)).to_contain_text("engine.decode")
-    first.get_by_role("link").click()
+    order = page.get_by_role("rowheader", name=re.compile("chatcmpl-")).all_inner_texts()
+    assert order.index(slow) < order.index(quick), "the slowest comes first"
+    row(page, slow).get_by_role("link", name=slow).click()
     expect(page.get_by_text(re.compile("It took .* its answer was written, token by token"))).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("Where its seconds went: .*engine.decode"))).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("Tokens: .*answer 100"))).to_be_visible()
@@ -205,3 +205,47 @@ def test_the_console_is_used_with_the_keyboard_alone(page: Page, served: Served)
     page.keyboard.press("Enter")
     expect(made).to_have_count(0)
     expect(row(page, "pro")).to_contain_text("tokens_per_day=1000")
+
+
+def test_a_server_that_is_away_is_asked_again_and_a_hidden_page_asks_nothing(page: Page, served: Served) -> None:
+    enter(page, served, "fleet")
+    pulse = page.locator("#pulse")
+    expect(pulse).to_have_text("Live")
+    served.kill()
+    expect(pulse).to_contain_text("Trying again in")
+    served.start_again()
+    expect(pulse).to_have_text("Live")
+    _hide(page, hidden=True)
+    expect(pulse).to_have_text("Paused")
+    asked_for: list[str] = []
+    page.on("request", lambda request: asked_for.append(request.url))
+    page.wait_for_timeout(2500)
+    assert asked_for == [], "twice as long as the pause between two looks, and nothing"
+    _hide(page, hidden=False)
+    expect(pulse).to_have_text("Live")
+    assert any("/v1/admin/overview" in url for url in asked_for)
+
+
+def _hide(page: Page, *, hidden: bool) -> None:
+    """Makes the page believe that its tab is in the background, or seen again."""
+    page.evaluate(
+        """hidden => {
+          Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+          document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
+def test_a_change_of_a_record_is_shown_leaf_by_leaf(page: Page, served: Served) -> None:
+    page.goto(f"{served.url}/sign-in")
+    found = page.evaluate(
+        """async () => {
+          const { differences } = await import(`${location.origin}/ui/console/audit.js`);
+          return differences(
+            { a: 1, rollout: { state: "waiting", steps: [1, 2] }, gone: true },
+            { a: 1, rollout: { state: "running", steps: [1, 3] }, came: null },
+          ).map(each => each.path);
+        }"""
+    )
+    assert found == ["rollout.state", "rollout.steps.1", "gone", "came"]

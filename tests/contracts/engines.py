@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ class Kind:
         return EOS_ID if self.name == "echo" else model.END_ID if not self.is_bytes else 249
 
 
-SIZES = {"threads": 1, "kv_memory_bytes": 16 << 20, "max_sequences": 4, "max_model_len": 512}
+SIZES: dict[str, Any] = {"threads": 1, "kv_memory_bytes": 16 << 20, "max_sequences": 4, "max_model_len": 512}
 KINDS = [
     Kind("echo", EngineConfig(kind="echo", **SIZES, echo_step_s=0.002), frozenset({MODEL}), is_bytes=True),
     Kind("native", EngineConfig(device="cpu", dtype="int8", **SIZES)),

@@ -30,6 +30,7 @@ FOR_VLLM: dict[str, Any] = {
     "num_attention_heads": 4,
 }
 """What vLLM needs in a model's config.json: the name of a class, and heads of a size that its kernels know."""
+_TOKENIZER_FOR_VLLM = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<end>", "unk_token": " "}
 _TEMPLATE = """{% for message in messages %}{{ message.role }}: {{ message.content }}
 {% endfor %}{% if tools %}<tool_call> {{ tools | map(attribute="function.name") | join(" ") }}
 {% endif %}{% if add_generation_prompt %}assistant:{% endif %}"""
@@ -45,6 +46,8 @@ def make_model(folder: Path, **changes: Any) -> Path:
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])  # tokens are text as they stand
     tokenizer.add_special_tokens([AddedToken("<end>", special=True)])
     tokenizer.save(str(folder / "tokenizer.json"))
+    if "architectures" in changes:
+        (folder / "tokenizer_config.json").write_text(json.dumps(_TOKENIZER_FOR_VLLM))
     (folder / "chat_template.jinja").write_text(_TEMPLATE)
     (folder / "generation_config.json").write_text(json.dumps({"temperature": 0.0}))
     return folder

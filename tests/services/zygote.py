@@ -30,6 +30,8 @@ from typing import Any
 import typer.main
 
 import axon.cli
+from axon.gateway.app import routes
+from tests.services import shared_routes
 from tests.services.nursery import Program, open_nursery, renew_streams
 
 _NOT_IMPORTED = (
@@ -143,6 +145,8 @@ def import_servers() -> None:
         import_module(name)
     assert "torch" not in sys.modules, "a server must not need torch"
     typer.main.get_command = functools.cache(typer.main.get_command)  # made of every command there is, in 30 ms
+    shared_routes.share_routes()
+    shared_routes.prepare(routes(""))
     _prepare(typer.main.get_command(axon.cli.app))
 
 

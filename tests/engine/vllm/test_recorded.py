@@ -23,7 +23,7 @@ class Player:
 
     def __init__(self, lines: list[dict[str, Any]]) -> None:
         self._lines, self._place = lines, 0
-        self.llm = self
+        self.llm, self.refusals = self, (ValueError,)
         opened = self.next("opened")["opened"]
         self.kernel, self.eos_ids = opened["kernel"], opened["eos_ids"]
         self.max_model_len, self.max_sequences = opened["max_model_len"], opened["max_sequences"]

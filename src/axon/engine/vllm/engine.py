@@ -99,7 +99,7 @@ class VllmEngine:
         if self._door.inside:
             self._note(list(self._door.inside))
             outputs = self._llm.step()
-            self._note([])
+        self._note([])
         emitted, scored, computed = self._take(outputs)
         refused, self._refused = self._refused, []
         return StepOutput(
@@ -127,13 +127,15 @@ class VllmEngine:
 
     def _hand_in(self, add: Add) -> None:
         """Gives a sequence to vLLM; what it does not take is refused with its words."""
+        self._note(list(self._door.inside))  # a crash over its grammar is its own
         try:
             params = self._opened.sampling(sampling_of(add, self._opened.eos_ids), add.sampling.grammar)
             id = self._llm.add_request(add.id, prompt_of(add), params, priority=-add.priority)
             if add.sampling.grammar and add.output_ids:
                 self._opened.follow(id or add.id, add.output_ids)
-        except (ValueError, TypeError) as error:
-            self._refuse(add.id, Failure.INVALID, f"vLLM does not take this request: {error}")
+        except self._opened.refusals as error:
+            said = str(error).splitlines() or [type(error).__name__]
+            self._refuse(add.id, Failure.INVALID, f"vLLM does not take this request: {said[0]}")
 
     def _drop_expired(self) -> None:
         now = self._now()

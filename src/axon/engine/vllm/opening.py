@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -23,14 +23,22 @@ class Llm(Protocol):
 class OpenedVllm(Protocol):
     """vLLM with a model in it."""
 
-    llm: Llm
-    kernel: str
-    max_model_len: int
-    max_sequences: int
-    num_blocks: int
-    block_size: int
-    eos_ids: list[int]
-
+    @property
+    def llm(self) -> Llm: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def max_model_len(self) -> int: ...
+    @property
+    def max_sequences(self) -> int: ...
+    @property
+    def num_blocks(self) -> int: ...
+    @property
+    def block_size(self) -> int: ...
+    @property
+    def eos_ids(self) -> list[int]: ...
+    @property
+    def refusals(self) -> tuple[type[Exception], ...]: ...
     def sampling(self, arguments: dict[str, Any], grammar: str) -> Any: ...
     def follow(self, request_id: str, token_ids: list[int]) -> None: ...
     def num_free_blocks(self) -> int: ...
@@ -48,9 +56,11 @@ class InThisProcess:
     num_blocks: int
     block_size: int
     eos_ids: list[int]
+    refusals: tuple[type[Exception], ...] = (ValueError, TypeError)
+    """What it raises for a sequence that it does not take; anything else is a fault of its own."""
 
     def sampling(self, arguments: dict[str, Any], grammar: str) -> Any:
-        """vLLM's sampling parameters; raises ``ValueError`` for values that it does not take."""
+        """vLLM's sampling parameters; raises one of ``refusals`` for values that it does not take."""
         from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
         outputs = StructuredOutputsParams(grammar=grammar) if grammar else None
@@ -81,6 +91,7 @@ def open_vllm(config: EngineConfig, model_dir: Path) -> InThisProcess:
     os.environ.update(environment_of(config))
     try:
         import vllm
+        from vllm.config import StructuredOutputsConfig
         from vllm.engine.arg_utils import EngineArgs
         from vllm.platforms import current_platform
         from vllm.v1.engine.llm_engine import LLMEngine
@@ -91,9 +102,12 @@ def open_vllm(config: EngineConfig, model_dir: Path) -> InThisProcess:
             f"The interpreter of engine.vllm_python has no vLLM that can be imported ({error}): pip install vllm there"
         ) from error
     device: Literal["cpu", "cuda"] = "cpu" if current_platform.is_cpu() else "cuda"
-    config = for_device(config, device)
+    asked = config
+    config = replace(for_device(asked, device), block_size=asked.block_size, max_batch_tokens=asked.max_batch_tokens)
     try:
-        arguments = EngineArgs(**arguments_of(config, model_dir))
+        named = arguments_of(config, model_dir)
+        outputs = StructuredOutputsConfig(**named.pop("structured_outputs_config"))
+        arguments = EngineArgs(**named, structured_outputs_config=outputs)
     except TypeError as error:  # a name that this release does not know
         raise Misconfigured(
             f"vLLM {vllm.__version__} does not take what engine.vllm_arguments says: {error}"
@@ -109,4 +123,14 @@ def open_vllm(config: EngineConfig, model_dir: Path) -> InThisProcess:
         num_blocks=cache.num_gpu_blocks,
         block_size=cache.block_size,
         eos_ids=read_eos_ids(model_dir),
+        refusals=_refusals(),
     )
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Some releases have classes of their own for what a request must not have, which are no ``ValueError``."""
+    try:
+        from vllm.exceptions import VLLMClientError
+    except ImportError:
+        return (ValueError, TypeError)
+    return (ValueError, TypeError, VLLMClientError)

@@ -88,7 +88,7 @@ def foreign_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Our variables for a process in vLLM's environment: without our settings, which may have secrets, and without our
     Python's, whose packages are not for it. Of Axon's folders it finds the one that has nothing but ``axon``."""
     kept = {name: text for name, text in environ.items() if not name.startswith(("AXON_", "PYTHON", "VIRTUAL_ENV"))}
-    return kept | {"PYTHONPATH": str(Path(path.__file__).parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    return kept | {"PYTHONPATH": str(Path(path.__file__).parent)}
 
 
 class EngineProcess:

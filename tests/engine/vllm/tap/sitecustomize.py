@@ -46,7 +46,7 @@ def _tap() -> None:
         def add_request(self, id: str, prompt: Any, params: Any, *, priority: int = 0) -> Any:
             try:
                 name = self._llm.add_request(id, prompt, params, priority=priority)
-            except ValueError as error:
+            except self._opened.refusals as error:
                 write(add=id, prompt=prompt, priority=priority, refused=str(error))
                 raise
             write(add=id, prompt=prompt, priority=priority)

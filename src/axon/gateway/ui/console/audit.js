@@ -6,6 +6,8 @@ import { filterBox } from "./filters.js";
 import { logTable } from "./logs.js";
 import { section, table } from "./table.js";
 
+const KEY_ID = /^[a-z0-9]{8}$/;
+
 export async function open(visit) {
   const text = filterBox(visit, "text", "Only rows with", () => [changes, events].forEach((each) => each.draw()));
   const wanted = () => text.value().toLowerCase();
@@ -45,24 +47,31 @@ function changeTable(wanted) {
     columns: [
       { head: "No.", kind: "number", cell: (row) => row.id },
       { head: "When", cell: (row) => moment(row.at) },
-      { head: "Who", cell: (row) => (["control", "cli"].includes(row.actor) ? row.actor : link(row.actor, "keys", { text: row.actor })) },
+      { head: "Who", cell: (row) => (KEY_ID.test(row.actor) ? link(row.actor, "keys", { text: row.actor, which: "all" }) : row.actor) },
       { head: "Did", cell: (row) => `${row.action} ${row.kind}` },
-      { head: "What", cell: (row) => (row.kind === "deployment" ? link(row.name, "models", row.name) : row.name) },
-      { head: "Fields", kind: "wide", cell: (row) => difference(row.before, row.after) },
+      { head: "What", kind: "wrap", cell: (row) => (row.kind === "deployment" ? link(row.name, "models", row.name) : row.name) },
+      { head: "Fields", kind: "wide", cell: fields },
     ],
     empty: "The registry has never been changed. Its models are those of the server's settings.",
   });
 }
 
-/** What differs between two records, a line for each field. */
-export function difference(before, after) {
-  const names = [...new Set([...Object.keys(before || {}), ...Object.keys(after || {})])].filter((name) => name !== "revision");
-  const found = names.filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]));
-  if (!before || !after) return make("span", { class: "hint" }, `${names.length} fields`);
-  return found.flatMap((name) => [make("span", { class: "fact" }, make("span", { class: "hint" }, `${name}: `), make("span", { class: "value" }, `${written(before[name])} → ${written(after[name])}`)), " "]);
+/** What differs between two records: a pair for each leaf, by its path, such as rollout.state. */
+export function differences(before, after, path = "") {
+  if (JSON.stringify(before) === JSON.stringify(after)) return [];
+  const isTree = (value) => value !== null && typeof value === "object";
+  if (!isTree(before) || !isTree(after)) return [{ path, before, after }];
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return names.flatMap((name) => differences(before[name], after[name], path ? `${path}.${name}` : name));
+}
+
+function fields({ before, after }) {
+  if (!before || !after) return make("span", { class: "hint" }, `${Object.keys(before || after || {}).length} fields`);
+  const found = differences(before, after).filter(({ path }) => path !== "revision");
+  return found.flatMap((each) => [make("span", { class: "fact" }, make("span", { class: "hint" }, `${each.path}: `), `${written(each.before)} → ${written(each.after)}`), " "]);
 }
 
 function written(value) {
-  const text = value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value);
+  const text = value === undefined || value === null || value === "" ? "–" : typeof value === "string" ? value : JSON.stringify(value);
   return text.length > 160 ? `${text.slice(0, 160)}…` : text;
 }

@@ -168,7 +168,7 @@ function worse({ old, fresh, isRate }) {
 function stepButton(deployment, step, path, renew) {
   const [label, says] = STEPS[step];
   const isBad = step === "abort";
-  const open = make("button", { type: "button", class: isBad ? "danger" : "" }, label);
+  const open = make("button", { type: "button" }, label);
   open.addEventListener("click", async () => {
     const done = await ask({
       title: `${label}: ${deployment.id}`,

@@ -92,7 +92,7 @@ export class Visit {
     try {
       await poll.look();
       poll.failures = 0;
-      if (!this.isLeft) say("live", "Live");
+      if (!this.isLeft && !document.hidden) say("live", "Live");
     } catch (error) {
       if (this.isLeft) return;
       poll.failures += 1;

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from vllm.config import StructuredOutputsConfig
+
 
 @dataclass(kw_only=True)
 class EngineArgs:
@@ -19,7 +21,7 @@ class EngineArgs:
     gpu_memory_utilization: float = 0.9
     enable_prefix_caching: bool = False
     scheduling_policy: str = "fcfs"
-    structured_outputs_config: dict[str, Any] = field(default_factory=dict)
+    structured_outputs_config: StructuredOutputsConfig = field(default_factory=StructuredOutputsConfig)
     logprobs_mode: str = ""
     max_logprobs: int = 0
     skip_tokenizer_init: bool = False

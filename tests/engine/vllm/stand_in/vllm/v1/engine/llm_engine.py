@@ -10,6 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from vllm.engine.arg_utils import EngineArgs
+from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams
 from vllm.v1.structured_output import backend_guidance
 
@@ -79,7 +80,7 @@ class LLMEngine:
     def add_request(self, request_id: str, prompt: Any, params: SamplingParams, *, priority: int = 0) -> str:
         token_ids, salt = prompt["prompt_token_ids"], prompt.get("cache_salt", "")
         if any(not 0 <= token < VOCABULARY for token in token_ids):
-            raise ValueError(f"Token id {max(token_ids)} is out of vocabulary")
+            raise VLLMValidationError(f"Token id {max(token_ids)} is out of vocabulary\nand more lines")
         structured = None
         if params.structured_outputs is not None:
             text = backend_guidance.serialize_guidance_grammar("grammar", params.structured_outputs.grammar)
