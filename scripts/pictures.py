@@ -171,7 +171,7 @@ def _served(folder: Path) -> Iterator[Served]:
     """A server with conversations, tenants, and streams that run until the end."""
     script = folder / "script.json"
     script.write_text(json.dumps([{"if": "three requests at once", "say": ANSWER}]))
-    settings = {"models": MODELS, "engine_echo_script": script, "zone": "zone-a"}
+    settings = {"models": MODELS, "models_dir": folder / "models", "engine_echo_script": script, "zone": "zone-a"}
     with serving(folder / "data", **settings) as served:
         _converse(served)
         over = threading.Event()
