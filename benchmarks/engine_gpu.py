@@ -2,7 +2,9 @@
 
 python benchmarks/engine_gpu.py                        every row, for both shapes; one JSON line last
 python benchmarks/engine_gpu.py --shape 8b --row mixed --profile mixed
-python benchmarks/engine_gpu.py --shape 8b --dtype fp8 --kv-dtype fp8     70b runs in fp8 alone
+python benchmarks/engine_gpu.py --shape qwen3-30b-a3b  a mixture of experts
+python benchmarks/engine_gpu.py --shape 8b --dtype fp8 --kv-dtype fp8     70b runs in fp8 and four bits alone
+python benchmarks/engine_gpu.py --shape 70b --dtype w4                    weights in four bits, as GPTQ packs them
 python benchmarks/engine_gpu.py --save FOLDER          also keeps the JSON there, written anew after each row
 python benchmarks/engine_gpu.py --itl-slo-ms 50        with prompts bounded beside streams, as a server bounds them
 
@@ -23,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,6 +41,7 @@ from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.engine import Engine  # noqa: E402
 from axon.engine.protocol.messages import Add  # noqa: E402
+from benchmarks.measures.random_weights import RandomWeights  # noqa: E402
 
 TEMPERATURE = 0.6
 SHAPES: dict[str, dict[str, Any]] = {
@@ -56,8 +59,13 @@ SHAPES: dict[str, dict[str, Any]] = {
 SHAPES["70b"] = SHAPES["8b"] | {
     "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
 }  # fmt: skip
+SHAPES["qwen3-30b-a3b"] = SHAPES["0.6b"] | {
+    "model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 48,
+    "num_attention_heads": 32, "num_key_value_heads": 4, "tie_word_embeddings": False, "num_experts": 128,
+    "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": True,
+}  # fmt: skip
 NO_SLO_MS = 1e9
-MAX_BATCH_TOKENS = {"8b": 16384, "0.6b": 16384, "70b": 8192}
+MAX_BATCH_TOKENS = {"8b": 16384, "0.6b": 16384, "70b": 8192, "qwen3-30b-a3b": 16384}
 
 
 @dataclass(frozen=True)
@@ -97,54 +105,13 @@ ROWS = [
 2026-11-16, the better of its figures with keys and values in bfloat16 and in fp8."""
 
 
-class RandomWeights:
-    """Weights by name, made on the device: what their values are does not matter to their speed."""
-
-    def __init__(self, config: dict[str, Any], dtype: torch.dtype) -> None:
-        self._dtype = dtype
-        self._heads = config["num_attention_heads"] * config["head_dim"]
-        self._kv_heads = config["num_key_value_heads"] * config["head_dim"]
-        self._config = config
-        self._generator = torch.Generator("cuda").manual_seed(0)
-
-    def take(self, name: str) -> torch.Tensor:
-        """A matrix of small numbers, a norm around one."""
-        shape = self._shape(name)
-        values = torch.empty(shape, dtype=self._dtype, device="cuda")
-        if "norm" in name:
-            return values.uniform_(0.8, 1.2, generator=self._generator)
-        return values.normal_(0, 0.5 if "embed" in name else 0.02, generator=self._generator)
-
-    def take_fp8(self, names: Iterable[str]) -> None:
-        """Nothing: these weights are not fp8 yet."""
-
-    def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
-        """Several, one below the other."""
-        return torch.cat([self.take(name) for name in names])
-
-    def _shape(self, name: str) -> tuple[int, ...]:
-        hidden, inner = self._config["hidden_size"], self._config["intermediate_size"]
-        if "q_norm" in name or "k_norm" in name:
-            return (self._config["head_dim"],)
-        if "norm" in name:
-            return (hidden,)
-        if "embed_tokens" in name or "lm_head" in name:
-            return (self._config["vocab_size"], hidden)
-        shapes = {
-            "q_proj": (self._heads, hidden), "k_proj": (self._kv_heads, hidden), "v_proj": (self._kv_heads, hidden),
-            "o_proj": (hidden, self._heads), "gate_proj": (inner, hidden), "up_proj": (inner, hidden),
-            "down_proj": (hidden, inner),
-        }  # fmt: skip
-        return shapes[name.split(".")[-2]]
-
-
-def open_engine(shape: str, **changes: Any) -> Engine:
+def open_engine(shape: str, *, four_bits: bool = False, **changes: Any) -> Engine:
     """An engine whose folder has a config and no weights."""
     config = SHAPES[shape]
 
     @contextmanager
     def open_weights(model_dir: Path, dtype: torch.dtype) -> Iterator[Any]:
-        yield RandomWeights(config, dtype)
+        yield RandomWeights(config, dtype, four_bits=four_bits)
 
     budget = MAX_BATCH_TOKENS[shape]
     settings: dict[str, Any] = {
@@ -189,7 +156,7 @@ def drive(engine: Engine, adds: list[Add]) -> tuple[float, dict[str, list[int]]]
 
 
 def measure(engine: Engine, row: Row, shape: str, dtype: str, num_rounds: int, first_seed: int) -> dict[str, Any]:
-    kind = f"{shape} fp8" if dtype == "fp8" else shape
+    kind = shape if dtype == "bfloat16" else f"{shape} {dtype}"
     total = sum(output + (prompt if row.counts_all else 0) for prompt, output in row.lengths)
     vocab_size = SHAPES[shape]["vocab_size"]
     seconds = [drive(engine, make_adds(row.lengths, vocab_size, first_seed + n))[0] for n in range(num_rounds + 1)]
@@ -257,7 +224,9 @@ def timed_host(engine: Engine) -> Iterator[dict[str, list[float]]]:
 
 _KINDS = {
     "decode_attention": "attention", "chunk_attention": "attention", "rope_write": "attention", "one_row": "products",
-    "few_rows": "products", "gemm": "products", "nvjet": "products", "cutlass": "products", "splitK": "products",
+    "few_rows": "products", "unpack": "products", "expert_": "experts", "route": "experts", "sort_pairs": "experts",
+    "gemm": "products", "nvjet": "products", "cutlass": "products", "splitK": "products", "shrink": "adapters",
+    "expand": "adapters",
     "sum_sections": "draws", "draw": "draws", "add_norm": "rows", "embed_norm": "rows", "gate": "rows",
     "Memcpy": "copies",
 }  # fmt: skip
@@ -305,13 +274,16 @@ def save(report: dict[str, Any], folder: Path | None) -> None:
     """Keeps what is known so far: a run that is cut short loses no row."""
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"engine-gpu-{report['date'][:10]}.json").write_text(json.dumps(report, indent=1) + "\n")
+        (folder / f"engine-gpu-{report['name']}-{report['date'][:10]}.json").write_text(
+            json.dumps(report, indent=1) + "\n"
+        )
 
 
 def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -> None:
     started = time.perf_counter()
-    chosen = {"dtype": options.dtype, "kv_dtype": options.kv_dtype}
-    engine = open_engine(shape, itl_slo_ms=options.itl_slo_ms, **chosen)
+    four_bits = options.dtype == "w4"
+    chosen = {"dtype": "bfloat16" if four_bits else options.dtype, "kv_dtype": options.kv_dtype}
+    engine = open_engine(shape, four_bits=four_bits, itl_slo_ms=options.itl_slo_ms, **chosen)
     gc.collect()
     gc.freeze()
     opened_s = time.perf_counter() - started
@@ -351,7 +323,7 @@ def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=list(SHAPES), default="")
-    parser.add_argument("--dtype", choices=["bfloat16", "fp8"], default="bfloat16")
+    parser.add_argument("--dtype", choices=["bfloat16", "fp8", "w4"], default="bfloat16")
     parser.add_argument("--kv-dtype", choices=["auto", "fp8"], default="auto")
     parser.add_argument("--row", nargs="+", default=[], help="only rows whose name has one of these in it")
     parser.add_argument("--rounds", type=int, default=1)
@@ -366,7 +338,8 @@ def main() -> None:
     command = " ".join(["python", *sys.argv])
     print(f"{command}\n{versions()}", flush=True)
     report: dict[str, Any] = {
-        "benchmark": "engine_gpu", "command": command, "date": now.isoformat(timespec="seconds"),
+        "benchmark": "engine_gpu", "name": f"{options.shape or 'all'}-{options.dtype}",
+        "command": command, "date": now.isoformat(timespec="seconds"),
         "versions": versions(), "temperature": TEMPERATURE, "rows": [], "profiles": {}, "distribution_gaps": {},
     }  # fmt: skip
     for shape in [options.shape] if options.shape else ["0.6b", "8b"]:

@@ -31,8 +31,9 @@ from axon.engine.cuda.rows import Parts  # noqa: E402
 from axon.engine.cuda.tuning import ChunkShape, DecodeShape  # noqa: E402
 from axon.engine.load.architecture import Architecture  # noqa: E402
 from axon.engine.load.rope import Rope  # noqa: E402
-from benchmarks.engine_gpu import SHAPES, RandomWeights  # noqa: E402
+from benchmarks.engine_gpu import SHAPES  # noqa: E402
 from benchmarks.measures.kernel_time import time_us  # noqa: E402
+from benchmarks.measures.random_weights import RandomWeights  # noqa: E402
 
 LAYERS = 8
 BLOCK_SIZE = 64
@@ -99,7 +100,7 @@ def time_decodes(model: CudaLlama, kv: KVBlocks, shape: DecodeShape, lengths: li
 
     def compute() -> None:
         for index, layer in enumerate(model._layers):
-            model._decode_attention(index, layer, Parts(qkv), positions, slots, count, seen, kv, pdl=True)
+            model._attending.decode(index, layer, Parts(qkv), positions, slots, count, seen, kv, pdl=True)
 
     return sum(lengths) * 4096 * LAYERS / time_us(compute) / 1e6
 
@@ -122,7 +123,7 @@ def time_chunks(model: CudaLlama, kv: KVBlocks, shape: ChunkShape, count: int, l
 
     def compute() -> None:
         for index, layer in enumerate(model._layers):
-            model._chunk_attention(index, layer, Parts(qkv), inputs, 0, seen, kv)
+            model._attending.chunks(index, layer, Parts(qkv), inputs, 0, seen, kv)
 
     return 2 * length * length * 4096 * count * LAYERS / time_us(compute) / 1e6
 

@@ -31,8 +31,9 @@ from axon.engine.cuda.rows import FP8  # noqa: E402
 from axon.engine.load.architecture import Architecture, read_architecture  # noqa: E402
 from axon.engine.load.rope import Rope  # noqa: E402
 from axon.engine.load.weights import Weights  # noqa: E402
-from benchmarks.engine_gpu import SHAPES, RandomWeights  # noqa: E402
+from benchmarks.engine_gpu import SHAPES  # noqa: E402
 from benchmarks.measures.agreement import WINDOW_TOKENS, Logits, compare, digest_of, windows  # noqa: E402
+from benchmarks.measures.random_weights import RandomWeights  # noqa: E402
 
 DEVICE = torch.device("cuda", 0)
 BLOCK_SIZE = 64

@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         target
         for file in files.documentation_pages()
         for _, target, _ in outside(file.content_string, file.src_uri)
-        if target
+        if (ROOT / target).exists()  # else the link stays as it is, and the strict build names it
     }
     for target in sorted(found):
         files.append(File.generated(config, copy_of(target), content=_text_of(ROOT / target)))
@@ -46,7 +46,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Turns links that leave docs/ to the copies, and indents lists."""
     depth = "../" * page.file.src_uri.count("/")
     for written, target, text in outside(markdown, page.file.src_uri):
-        if target:
+        if (ROOT / target).exists():
             markdown = markdown.replace(written, f"{text}({depth}{copy_of(target)})")
     return indented(markdown)
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from axon.runtime.clock import FakeClock
 from tests import durations, long, processes, stolen
 from tests.order import chosen_seed, ordered
-from tests.services import keeper, tls, warm
+from tests.services import keeper, shared_routes, tls, warm
 
 # A test that is slow because the machine is busy is right all the same.
 settings.register_profile(
@@ -25,10 +25,18 @@ settings.register_profile(
 settings.load_profile("axon")
 
 tls.share_context()
+shared_routes.share_routes()
 warm.enable()
 
 _SEED = pytest.StashKey[int | None]()
 _PROCESSES = pytest.StashKey[int]()
+_AHEAD = (
+    ("tests.services.rabbitmq", "shared_server"),
+    ("tests.contracts.postgres_backend", "shared_server"),
+    ("tests.contracts.postgres_backend", "shared_bouncer"),
+    ("tests.services.s3", "shared_server"),
+)
+"""Shared servers that a whole run needs in any order, and that take their time to start."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,6 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["TEST_SEED"] = str(seed)  # the processes that this one starts need the same order
     config.stash[_PROCESSES] = processes.asked(os.environ)
     processes.forget(os.environ)
+    if config.stash[_PROCESSES] and not config.option.collectonly:
+        # They start while tests are imported, which takes one core.
+        warm.share()
+        keeper.open_keeper(_AHEAD if config.args_source is config.ArgsSource.TESTPATHS else ())
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -66,11 +78,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     if session.testsfailed or session.config.option.collectonly:
         return None
-    keeper.open_keeper()
+    if not keeper.is_open():
+        keeper.open_keeper()
     num_processes = session.config.stash[_PROCESSES]
     if not num_processes:
         return None
-    warm.share()
     processes.run(session, num_processes)
     return True
 

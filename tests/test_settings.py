@@ -260,3 +260,40 @@ class TestGroupsOfHosts:
 def test_ollama_without_a_key_is_refused_behind_a_proxy() -> None:
     flags: dict[str, object] = {"gateway.ollama_without_key": True, "gateway.proxies": 1}
     assert "gateway.ollama_without_key cannot be used behind a proxy, and gateway.proxies is 1" in refusal(flags)
+
+
+@pytest.mark.parametrize("prefix", ["axon", "/axon/", "/", "//evil.example", "/a b"])
+def test_a_prefix_that_is_no_path_is_refused(prefix: str) -> None:
+    assert "gateway.path_prefix must be a path such as /axon" in refusal({"gateway.path_prefix": prefix})
+
+
+ISSUER: dict[str, object] = {
+    "gateway.oidc_issuer": "https://login.example.com/realms/acme",
+    "gateway.oidc_client_id": "axon",
+    "gateway.oidc_redirect_url": "https://axon.example.com/tools/ui/oidc/callback",
+    "gateway.oidc_keys": "platform=k1a2b3c4",
+}
+
+
+def test_an_issuer_with_what_it_needs_is_taken() -> None:
+    assert load(ISSUER, {}).settings.gateway.oidc_client_id == "axon"
+    back = "http://localhost/ui/oidc/callback"
+    load(ISSUER | {"gateway.oidc_issuer": "http://127.0.0.1:9000", "gateway.oidc_redirect_url": back}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("oidc_issuer", "http://login.example.com", "must be an https address"),
+        ("oidc_issuer", "login.example.com", "must be an https address"),
+        ("oidc_issuer", "https://login.example.com?x=1", "must be an https address"),
+        ("oidc_redirect_url", "", "must be an https address"),
+        ("oidc_redirect_url", "https://axon.example.com/", "must end with /ui/oidc/callback"),
+        ("oidc_client_id", "", "gateway.oidc_client_id must be set"),
+        ("oidc_keys", "", "nobody could sign in"),
+        ("oidc_keys", "platform", "pairs such as platform=k1a2b3c4"),
+        ("oidc_scope", "email", "must have openid in it"),
+    ],
+)
+def test_an_issuer_by_which_nobody_could_sign_in_safely_is_refused(name: str, value: str, said: str) -> None:
+    assert said in refusal(ISSUER | {f"gateway.{name}": value})

@@ -2,12 +2,15 @@
 
 import os
 import platform
+import shutil
 import subprocess
 
 
 def machine() -> dict[str, str]:
     """The processor, its cores and its memory."""
-    told = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout.splitlines()
+    told: list[str] = []
+    if shutil.which("lscpu"):
+        told = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout.splitlines()
     models = [line.partition(":")[2].strip() for line in told if line.startswith("Model name")]
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {

@@ -21,6 +21,7 @@ from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.file import File, Purpose
 from axon.domain.registry.model import Model
 from axon.domain.tenants.tenant import Plan, Tenant
+from axon.domain.tenants.web_session import WebSession
 from axon.domain.turn import opened
 from axon.settings import Settings
 from tests.contracts.builders import make_ended, make_job, make_key
@@ -117,6 +118,8 @@ async def fill(place: Place, *, num_turns: int = 20, num_bytes: int = 100) -> No
         await store.tenants.add(Tenant(id="acme", plan="pro", created_at=1.0))
         await store.keys.add(make_key("k0000001"))
         await store.keys.add(make_key("k0000002"))
+        session = WebSession(id="digest", key_id="k0000001", created_at=1.0, ends_at=1e12)
+        await store.web_sessions.open(session, now=1.0, most=10)
         await store.registry.write(None, Model(name="small", created=1.0), actor="test", at=1.0)
         texts = tuple(range(num_bytes // 3))
         ended = [

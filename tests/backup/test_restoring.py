@@ -34,7 +34,7 @@ from tests.contracts.builders import make_ended, make_job, make_key
 from tests.services.process import free_port
 
 RUN = RestoreOptions(run_unfinished=True)
-CHANGED = {"registry_revision", "terms", "batches"}
+CHANGED = {"registry_revision", "terms", "batches", "web_sessions"}
 """Tables that a restore settles."""
 
 

@@ -157,6 +157,12 @@ def test_batches_are_given_up_by_their_holders(place: Place) -> None:
     assert [batch.id for batch in taken] == ["batch_1"]
 
 
+def test_whoever_was_signed_in_signs_in_again(place: Place) -> None:
+    assert place.rows("web_sessions", "key_id") == [("k0000001",)]
+    _settle(place, now=900.0)
+    assert place.rows("web_sessions", "key_id") == []
+
+
 def test_settling_by_the_command_ends_what_an_embedded_server_had(place: Place) -> None:
     assert settle_store(place.settings) == Settled(num_ended=1, num_left=0)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.services.require import require
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -35,6 +37,15 @@ def test_backups_are_measured_on_both_databases() -> None:
     assert lines[0] == "python -m benchmarks.backup --smoke"
     assert result["databases"].keys() == {"SQLite", "PostgreSQL"}
     assert all(figures["restored turns/s"] > 0 for figures in result["databases"].values())
+
+
+@pytest.mark.long("benchmarks")
+def test_the_page_is_measured_by_the_browsers_trace() -> None:
+    require("chromium")
+    lines, result = run("benchmarks.pages")
+    assert lines[0] == "python -m benchmarks.pages --smoke"
+    assert result["first_token"].keys() == {"API", "page", "page adds"}
+    assert result["first_token"]["page"]["median_ms"] > 0
 
 
 @pytest.mark.long("benchmarks")

@@ -62,7 +62,8 @@ def test_every_engine_setting_is_a_versions_or_is_left_out_on_purpose() -> None:
     known = {each.name for each in fields(EngineConfig)}
     ranks = {"rendezvous", "local_ranks", "hosts", "join_timeout_s", "rank_timeout_s"}
     shelf = {"kv_host_bytes", "kv_folder", "kv_folder_bytes", "kv_folder_max_age_s"}
-    of_the_machine = {*ranks, *shelf, "share_cores", "core_weight", "policy", "echo_script", "draft_model"}
+    vllm = {"vllm_python", "vllm_arguments"}
+    of_the_machine = {*ranks, *shelf, *vllm, "share_cores", "core_weight", "policy", "echo_script", "draft_model"}
     assert known == {*MORE, "kind", "dtype", "max_model_len"} | of_the_machine
 
 
@@ -73,6 +74,7 @@ def test_every_engine_setting_is_a_versions_or_is_left_out_on_purpose() -> None:
         replace(GOOD, source="hf://maker/tiny@main"),
         replace(GOOD, source="echo", settings=EngineSettings(kind="echo", more=(("echo_shift", "1"),))),
         replace(GOOD, settings=EngineSettings(dtype="float32", max_model_len=512)),
+        replace(GOOD, settings=EngineSettings(kind="vllm", more=(("max_sequences", "64"),))),
     ],
 )
 def test_any_other_version_is_served_with_its_own_settings(good: Version) -> None:

@@ -21,7 +21,7 @@ SCRIPT = [
     },
     {"if": "a person as JSON", "say": '{"name":"Ada","age":36}'},
     {"if": "Reason about it", "say": "<think>First this, then that.</think>It is so."},
-    {"if": "Count to many", "say": " ".join(str(number) for number in range(1, 401))},
+    {"if": "Count to many\\s+assistant:$", "say": " ".join(str(number) for number in range(1, 201))},
     {"if": "Ten thousand lines", "say": "\n".join(f"line {number} of many" for number in range(10_000))},
 ]
 """Answers that are written down; any other question is answered by its own prompt."""
@@ -60,9 +60,9 @@ def ask(page: Page, text: str) -> Locator:
 
 
 def answered(turn: Locator) -> str:
-    """Waits for the end of a turn's answer; returns its text as it is shown."""
+    """Waits for the end of a turn's answer; returns its text, painted or not."""
     expect(turn.get_by_role("button", name="Why was this slow?")).to_be_attached(timeout=60_000)
-    return turn.locator(".said").inner_text()
+    return streamed(turn)
 
 
 def asked_and_answered(page: Page, text: str) -> str:

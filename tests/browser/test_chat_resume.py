@@ -10,7 +10,7 @@ from tests.browser.serving import Served, serving
 from tests.browser.watch import wait_on
 
 STEP_S = 0.01
-WHOLE = " ".join(str(number) for number in range(1, 401))
+WHOLE = " ".join(str(number) for number in range(1, 201))
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,14 @@ def test_offline_and_back_and_a_second_tab(page: Page, served: Served) -> None:
     expect(page.locator("#connection")).to_have_text("Connected again. Nothing was lost.")
     whole(page)
     whole(other)
+    page.context.set_offline(True)
+    unsent = ask(page, "Said without a network")
+    expect(page.locator("#connection")).to_contain_text("Your message is kept here and sent as soon as it can be")
+    page.context.set_offline(False)
+    assert "Said without a network" in answered(unsent)
+    expect(other.locator(".turn")).to_have_count(2)
     ask(other, "Said in the other tab")
-    expect(page.locator(".turn")).to_have_count(2)
+    expect(page.locator(".turn")).to_have_count(3)
     answered(other.locator(".turn").last)
     answered(page.locator(".turn").last)
     assert streamed(page.locator(".turn").last).split() == streamed(other.locator(".turn").last).split()

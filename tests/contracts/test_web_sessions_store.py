@@ -31,7 +31,6 @@ async def test_an_unknown_session_is_none_and_cannot_be_ended(store: Store) -> N
     for name in ("a", "", "a\x00b"):
         assert await store.web_sessions.find(name) is None
         assert not await store.web_sessions.end(name)
-        assert await store.web_sessions.end_all(name) == 0
         await store.web_sessions.renew(name, ends_at=LONG)
     assert await left(store, "a") == []
 
@@ -66,12 +65,6 @@ async def test_opening_one_deletes_those_that_are_over(store: Store) -> None:
     assert await left(store, "over", "just") == ["over", "just"]
     await store.web_sessions.open(make_session("new", key_id="k0000002", at=200.0), now=200.0, most=10)
     assert await left(store, "over", "just", "new") == ["just", "new"]
-
-
-async def test_all_sessions_of_a_key_end_together(store: Store) -> None:
-    await open_all(store, make_session("a"), make_session("b"), make_session("c", key_id="k0000002"))
-    assert await store.web_sessions.end_all("k0000001") == 2
-    assert await left(store, "a", "b", "c") == ["c"]
 
 
 async def test_many_that_open_at_once_are_all_there(stores: StoreBackend, store: Store) -> None:

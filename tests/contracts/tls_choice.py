@@ -158,6 +158,13 @@ CHOSEN: Mapping[str, frozenset[str]] = {
             "test_listeners_are_counted_by_channel_or_nobody_can_tell",
         }
     ),
+    "test_web_sessions_store.py": frozenset(
+        {
+            "test_a_session_is_renewed_and_never_shortened",
+            "test_a_session_that_was_ended_is_gone_and_its_neighbour_stays",
+            "test_of_one_key_the_newest_stay_and_other_keys_are_not_counted",
+        }
+    ),
 }
 """Names of tests by their file."""
 

@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import yaml
 
 from tests.conformance.clients import made_once
 from tests.deploy import tools
+from tests.services.keeper import shared
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHART = REPOSITORY / "deploy" / "helm" / "axon"
@@ -88,7 +88,7 @@ def rendered(values: str) -> list[Object]:
     return list(_rendered()[values])
 
 
-@cache
+@shared
 def _rendered() -> dict[str, tuple[Object, ...]]:
     text = "\n" + together("template", value_sets())
     found: dict[str, list[Object]] = {}

@@ -79,7 +79,7 @@ def test_a_model_in_fp8_runs_so_by_itself_where_the_gpu_has_it(tmp_path: Path, m
     assert choose_dtype(config, shape).dtype == "fp8"
     assert choose_dtype(replace(config, dtype="bfloat16"), shape).dtype == "bfloat16"
     assert choose_dtype(config, replace(shape, is_fp8=False)).dtype == "bfloat16"
-    assert choose_dtype(replace(config, tensor_parallel=2), shape).dtype == "bfloat16"
+    assert choose_dtype(replace(config, tensor_parallel=2), shape).dtype == "bfloat16"  # too narrow for two
     assert choose_dtype(config, replace(shape, intermediate_size=72)).dtype == "bfloat16"
     monkeypatch.setattr(backend, "has_fp8", lambda: False)
     assert choose_dtype(config, shape).dtype == "bfloat16"
@@ -89,7 +89,9 @@ def test_fp8_that_was_asked_for_is_refused_where_it_cannot_run(tmp_path: Path) -
     shape = read_architecture(make_tiny_llama(tmp_path))
     config = EngineConfig(device="cuda", dtype="fp8")
     assert choose_dtype(config, shape).dtype == "fp8"
-    with pytest.raises(Misconfigured, match=r"fp8 runs on one GPU: remove engine\.tensor_parallel = 2"):
+    with pytest.raises(Misconfigured, match="multiples of 16, and this model has 48, 40, 24, 8 on each rank"):
         choose_dtype(replace(config, tensor_parallel=2), shape)
+    wide = replace(shape, intermediate_size=96, head_dim=32)
+    assert choose_dtype(replace(config, tensor_parallel=2), wide).dtype == "fp8"
     with pytest.raises(Misconfigured, match="multiples of 16, and this model has 48, 72"):
         choose_dtype(config, replace(shape, intermediate_size=72))

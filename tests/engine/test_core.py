@@ -83,7 +83,8 @@ def test_what_can_wait_is_done_piece_by_piece_behind_the_first_tokens(ahead: boo
     left = [1, 2, 3]
 
     def later() -> bool:
-        left.pop()
+        if left:
+            left.pop()
         return bool(left)
 
     core = make_core(ahead=ahead, later=later)
@@ -96,6 +97,9 @@ def test_what_can_wait_is_done_piece_by_piece_behind_the_first_tokens(ahead: boo
     while core.has_work:
         core.step()
     assert left == []
+    assert not core.tend()
+    left += [4, 5]  # more can come up while it runs
+    assert core.tend()
     assert not core.tend()
 
 

@@ -1,13 +1,9 @@
 """The engine's own process, over a real socket."""
 
 import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -15,50 +11,12 @@ from axon.domain.byte_tokens import EOS_ID
 from axon.engine.config import EngineConfig
 from axon.engine.echo import POISON, POISON_EXIT_CODE
 from axon.engine.engine import Engine
-from axon.engine.protocol.codec import Decoder, Failed, Message, Start, encode
+from axon.engine.protocol.codec import Failed, Start
 from axon.engine.protocol.messages import Abort, Ready, StepOutput
 from tests.engine.builders import make_add, require_native, run_to_end, with_config
+from tests.engine.peer import Peer, has_finished
 
 ECHO = EngineConfig(kind="echo", kv_memory_bytes=1 << 22)
-
-T = TypeVar("T")
-
-
-class Peer:
-    """The worker's end."""
-
-    def __init__(self) -> None:
-        self.socket, theirs = socket.socketpair()
-        self.socket.settimeout(60)
-        with theirs:
-            command = [sys.executable, "-m", "axon.engine.process", "--fd", str(theirs.fileno())]
-            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE)
-        self._decoder = Decoder()
-        self._messages: list[Message] = []
-
-    def send(self, *messages: Message) -> None:
-        self.socket.sendall(b"".join(map(encode, messages)))
-
-    def receive(self, kind: type[T]) -> T:
-        while not self._messages:
-            data = self.socket.recv(1 << 16)
-            assert data, "the engine hung up"
-            self._messages += self._decoder.feed(data)
-        message = self._messages.pop(0)
-        assert isinstance(message, kind)
-        return message
-
-    def receive_until(self, done: Callable[[StepOutput], bool]) -> list[StepOutput]:
-        outputs = [self.receive(StepOutput)]
-        while not done(outputs[-1]):
-            outputs.append(self.receive(StepOutput))
-        return outputs
-
-    def close(self) -> tuple[int, str]:
-        """Hangs up; returns the exit code and what stands on stderr."""
-        self.socket.close()
-        _, errors = self.process.communicate(timeout=60)
-        return self.process.returncode, errors.decode()
 
 
 @pytest.fixture
@@ -66,10 +24,6 @@ def peer() -> Iterator[Peer]:
     peer = Peer()
     yield peer
     peer.close()
-
-
-def has_finished(output: StepOutput) -> bool:
-    return any(emitted.finish for emitted in output.emitted)
 
 
 def test_it_says_ready_echoes_and_leaves_when_its_peer_does(peer: Peer) -> None:

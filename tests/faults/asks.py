@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import random
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from tests.faults.doors import door_of
 from tests.faults.history import Ask, Told
 from tests.faults.model import CHARACTERS, NAME
 from tests.journeys.events import Server
+from tests.vllm_environment import VARIABLE
 
 _KINDS = ("greedy", "seeded", "pair")
 _LETTERS = CHARACTERS[:95]
@@ -24,13 +26,14 @@ NUM_ASKS = 30
 
 
 def make_asks(seed: int, num_asks: int = NUM_ASKS) -> list[Ask]:
-    """Greedy ones, seeded ones, and pairs of answers to one prompt; every fifth prompt takes a while to read."""
+    """Greedy ones, seeded ones, and pairs of answers to one prompt; every fifth prompt takes a while to read. Of vLLM
+    greedy ones alone: what it draws after a failover is not what it would have drawn."""
     rng = random.Random(f"asks/{seed}")
-    return [_ask(number, rng) for number in range(num_asks)]
+    kinds = _KINDS[:1] if os.environ.get(VARIABLE) else _KINDS  # vLLM promises no more
+    return [_ask(number, rng, kinds[number % len(kinds)]) for number in range(num_asks)]
 
 
-def _ask(number: int, rng: random.Random) -> Ask:
-    kind = _KINDS[number % len(_KINDS)]
+def _ask(number: int, rng: random.Random, kind: str) -> Ask:
     num_chars = _LONG_PROMPT_CHARS if number % 5 == 4 else rng.randint(*_NUM_PROMPT_CHARS)
     prompt, num_tokens = "".join(rng.choices(_LETTERS, k=num_chars)), rng.randint(*_NUM_TOKENS)
     body: dict[str, Any] = {"model": NAME, "prompt": prompt, "max_tokens": num_tokens, "min_tokens": num_tokens}

@@ -4,11 +4,14 @@ One token more ends an answer: an answer of a grammar needs it, every other requ
 """
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from tests.engine.builders import TINY_CONFIG, make_tiny_llama
+from tests.vllm_environment import VARIABLE, engine_settings, wrapped_python
 
 NAME = "tiny"
 STEP_S = 0.04
@@ -18,6 +21,16 @@ CHARACTERS = [chr(code) for code in [*range(0x20, 0x7F), ord("\n"), *range(0xC0,
 POISON_ID = len(CHARACTERS) - 1
 """A prompt with three of it kills the engine that runs it."""
 _MAX_LENGTH = 1024
+FOR_VLLM: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_act": "silu",
+    "dtype": "float32",
+    "head_dim": 32,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+}
+"""What vLLM needs in a model's config.json: the name of a class, and heads of a size that its kernels know."""
+_TOKENIZER_FOR_VLLM = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<end>", "unk_token": " "}
 _TEMPLATE = """{% for message in messages %}{{ message.role }}: {{ message.content }}
 {% endfor %}{% if tools %}<tool_call> {{ tools | map(attribute="function.name") | join(" ") }}
 {% endif %}{% if add_generation_prompt %}assistant:{% endif %}"""
@@ -25,20 +38,35 @@ _TEMPLATE = """{% for message in messages %}{{ message.role }}: {{ message.conte
 _INJECTED = Path(__file__).parent / "injected"
 
 
-def make_model(folder: Path) -> Path:
-    """Writes the model into the folder; always the same one."""
-    make_tiny_llama(folder, eos_token_id=END_ID, max_position_embeddings=_MAX_LENGTH)
+def make_model(folder: Path, **changes: Any) -> Path:
+    """Writes the model into the folder; equal arguments give the same one."""
+    make_tiny_llama(folder, eos_token_id=END_ID, max_position_embeddings=_MAX_LENGTH, **changes)
     tokenizer = Tokenizer(models.WordLevel({each: id for id, each in enumerate(CHARACTERS)}, unk_token=" "))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])  # tokens are text as they stand
     tokenizer.add_special_tokens([AddedToken("<end>", special=True)])
     tokenizer.save(str(folder / "tokenizer.json"))
+    if "architectures" in changes:
+        (folder / "tokenizer_config.json").write_text(json.dumps(_TOKENIZER_FOR_VLLM))
     (folder / "chat_template.jinja").write_text(_TEMPLATE)
     (folder / "generation_config.json").write_text(json.dumps({"temperature": 0.0}))
     return folder
 
 
+def changes() -> dict[str, Any]:
+    """What the model has beside the usual, for the engine that runs it."""
+    return FOR_VLLM if os.environ.get(VARIABLE) else {}
+
+
 def settings(folder: Path) -> dict[str, object]:
+    """How a server runs it: with Axon's own engine, or in ``make test-vllm`` with vLLM."""
+    if python := os.environ.get(VARIABLE):
+        own = engine_settings(wrapped_python(folder.parent, python, _INJECTED))
+        return _own_settings(folder) | own | {"worker_step_timeout_s": 20.0}
+    return _own_settings(folder)
+
+
+def _own_settings(folder: Path) -> dict[str, object]:
     """How a server runs it: on one thread, a prompt in small pieces; and what would else take minutes. Its arithmetic
     is the default, int8 where that runs: its engine starts without torch, and a fault that ends one has two started.
     """

@@ -88,7 +88,7 @@ class Stage:
         # somebody else.
         self.folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="axon-faults-")))
         self.place: Place = LonePlace(folder=self._disk("alone")) if self.kind == "alone" else self._shared_place()
-        settings = model.settings(model.make_model(self.folder / "model"))
+        settings = model.settings(model.make_model(self.folder / "model", **model.changes()))
         if self._has_shelf:
             settings |= model.shelf(self.folder / "kv")
         self.fleet = Fleet(self.place, settings, step_s=self._step_s)

@@ -1,7 +1,6 @@
 """One process of a fleet: ``axon gateway``, ``worker`` or ``control``, to be started, stopped, killed and paused."""
 
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Any, Literal
 
 import httpx
 
-from tests.journeys.server import REPOSITORY, START_S, wait_until
+from tests.journeys.server import REPOSITORY, START_S, metric_of, wait_until
 from tests.services import warm
 from tests.services.process import free_port
 from tests.services.reaper import adopt
@@ -101,8 +100,7 @@ class Member:
 
     def metric(self, name: str) -> float:
         """The sum of a metric's samples."""
-        lines = httpx.get(f"{self.probe_url}/metrics", timeout=60).text.splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(rf"{name}(\{{|\s)", line))
+        return metric_of(f"{self.probe_url}/metrics", name)
 
     def send(self, number: int) -> None:
         assert self._process is not None

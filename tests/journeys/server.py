@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.services import warm
+from tests.services.process import pauses
 from tests.services.reaper import adopt
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -28,9 +29,11 @@ COLD = True
 def wait_until(true: Callable[[], object], what: str, timeout_s: float = 60.0) -> None:
     """Waits for the thing itself, not for a time."""
     deadline = time.monotonic() + timeout_s
-    while not true():
+    for pause_s in pauses():
+        if true():
+            return
         assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
-        time.sleep(0.01)
+        time.sleep(pause_s)
 
 
 class Server:
@@ -132,8 +135,21 @@ class Server:
 
     def metric(self, name: str) -> float:
         """The sum of a metric's samples."""
-        text = httpx.get(self.metrics_url, timeout=60).text
-        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if re.match(rf"{name}(\{{|\s)", line))
+        return metric_of(self.metrics_url, name)
+
+
+def metric_of(url: str, name: str) -> float:
+    """The sum of a metric's samples; the name may go on as a regular expression.
+
+    The server is asked for this metric alone first: to write them all takes it 15 ms of processor time.
+    """
+    [bare] = re.findall(r"^[\w:]+", name)
+    for asked in ({"name[]": bare}, {}):
+        text = httpx.get(url, params=asked, headers={"Accept-Encoding": "identity"}, timeout=60).text
+        lines = [line for line in text.splitlines() if re.match(rf"{name}(\{{|\s)", line)]
+        if lines:
+            break
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
 
 
 def _alive(pid: int) -> bool:

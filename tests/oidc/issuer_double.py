@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -20,9 +20,9 @@ _BITS = 2048
 class IssuerDouble:
     """What it says of people, and what it was asked."""
 
-    def __init__(self, server: ThreadingHTTPServer, now: float) -> None:
+    def __init__(self, server: ThreadingHTTPServer, now: float, host: str) -> None:
         self.server = server
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
+        self.url = f"http://{host}:{server.server_address[1]}"
         self.now = now
         self.keys = {"one": rsa.generate_private_key(public_exponent=65537, key_size=_BITS)}
         self.signs_with = "one"
@@ -104,8 +104,8 @@ def _public(name: str, key: rsa.RSAPrivateKey) -> dict[str, Any]:
 
 
 @contextmanager
-def running_issuer(now: float) -> Iterator[IssuerDouble]:
-    """Runs an issuer on a free port of loopback; ``now`` is its time."""
+def running_issuer(now: float, host: str = "127.0.0.1") -> Iterator[IssuerDouble]:
+    """Runs an issuer on a free port of loopback, under a name of loopback; ``now`` is its time."""
     double: IssuerDouble
 
     class Handler(BaseHTTPRequestHandler):
@@ -118,6 +118,9 @@ def running_issuer(now: float) -> Iterator[IssuerDouble]:
             self._answer({name: values[0] for name, values in parse_qs(body).items()})
 
         def _answer(self, form: dict[str, str]) -> None:
+            if urlsplit(self.path).path == "/authorize":
+                self._send_back()
+                return
             status, content = double.answer(self.command, urlsplit(self.path).path, form)
             self.send_response(status)
             self.send_header("content-length", str(len(content)))
@@ -126,11 +129,20 @@ def running_issuer(now: float) -> Iterator[IssuerDouble]:
             self.end_headers()
             self.wfile.write(content)
 
+        def _send_back(self) -> None:
+            """Its page, of which nothing is seen: the person agrees at once."""
+            asked = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+            back = urlencode({"state": asked["state"], "code": double.authorize(self.path)})
+            self.send_response(302)
+            self.send_header("location", f"{asked['redirect_uri']}?{back}")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
         def log_message(self, format: str, *args: object) -> None:
             """Says nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    double = IssuerDouble(server, now)
+    double = IssuerDouble(server, now, host)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

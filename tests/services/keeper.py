@@ -24,20 +24,21 @@ import socket
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-import pytest
+from _pytest.outcomes import Failed, Skipped
 
 P = ParamSpec("P")
 T = TypeVar("T")
 _Socket = socket.socket  # a test may put another one in its place
 _address: str | None = None
 """Of the keeper of this run."""
+_importing = threading.Lock()
 
 
 def shared(make: Callable[P, T]) -> Callable[P, T]:
@@ -51,15 +52,23 @@ def shared(make: Callable[P, T]) -> Callable[P, T]:
         key = (*bound.args, *sorted(bound.kwargs.items()))
         with lock:
             if key not in found:
-                asked = _address is not None
-                found[key] = _ask(make, bound.arguments) if asked else make(*args, **kwargs)
+                address = _address
+                found[key] = make(*args, **kwargs) if address is None else _ask(address, make, bound.arguments)
             return found[key]
 
     return once
 
 
-def open_keeper() -> None:
-    """Forks the keeper of this process and of those that are forked from it later on."""
+def is_open() -> bool:
+    """Whether this process has a keeper."""
+    return _address is not None
+
+
+def open_keeper(ahead: Sequence[tuple[str, str]] = ()) -> None:
+    """Forks the keeper of this process and of those that are forked from it later on.
+
+    ``ahead`` are modules and their functions, without arguments, that it calls before anybody asks.
+    """
     global _address
     folder = tempfile.mkdtemp(prefix="axon-keeper-")
     address = str(Path(folder) / "socket")
@@ -70,7 +79,7 @@ def open_keeper() -> None:
     pid = os.fork()
     if pid == 0:
         os.close(held)
-        _keep(listener, heard)
+        _keep(listener, heard, ahead)
     listener.close()
     os.close(heard)
     _address = address
@@ -95,9 +104,9 @@ def _leave(owner: int, keeper: int, held: int, folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _ask(make: Callable[..., T], arguments: dict[str, Any]) -> T:
+def _ask(address: str, make: Callable[..., T], arguments: dict[str, Any]) -> T:
     asking = _Socket(socket.AF_UNIX)
-    asking.connect(_address)
+    asking.connect(address)
     with Connection(asking.detach()) as line:
         line.send((make.__module__, make.__qualname__, dict(arguments)))
         error, said = pickle.loads(line.recv_bytes())
@@ -107,13 +116,15 @@ def _ask(make: Callable[..., T], arguments: dict[str, Any]) -> T:
     return made
 
 
-def _keep(listener: socket.socket, heard: int) -> NoReturn:
+def _keep(listener: socket.socket, heard: int, ahead: Sequence[tuple[str, str]]) -> NoReturn:
     """Answers until nobody holds the other end of ``heard``, then ends what was started."""
     global _address
     try:
         leave_to_the_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's processes end first
         _address = None
+        for module, name in ahead:
+            threading.Thread(target=_call, args=[module, name], daemon=True).start()
         while heard not in wait([listener, heard]):
             asked, _ = listener.accept()
             threading.Thread(target=_answer, args=[Connection(asked.detach())], daemon=True).start()
@@ -122,12 +133,23 @@ def _keep(listener: socket.socket, heard: int) -> NoReturn:
         os._exit(0)
 
 
+def _call(module: str, name: str) -> None:
+    with suppress(BaseException):  # told to those who ask for it
+        _found(module, name)()
+
+
+def _found(module: str, name: str) -> Callable[..., object]:
+    """The function; two threads that import at once could meet a module that is half imported."""
+    with _importing:
+        found: Callable[..., object] = getattr(import_module(module), name)
+    return found
+
+
 def _answer(line: Connection) -> None:
     with line:
         module, name, arguments = line.recv()
         try:
-            make = getattr(import_module(module), name)
-            answer = pickle.dumps((None, make(**arguments)))
+            answer = pickle.dumps((None, _found(module, name)(**arguments)))
         except BaseException as error:  # that of a skipped test too
             answer = _told(error)
         with suppress(OSError):
@@ -142,14 +164,14 @@ def _told(error: BaseException) -> bytes:
         return pickle.dumps((RuntimeError(repr(error)), None))
 
 
-def _skipped(message: str) -> BaseException:
-    return pytest.skip.Exception(message)
+def _skipped(message: str) -> Skipped:
+    return Skipped(message)
 
 
-def _failed(message: str) -> BaseException:
-    return pytest.fail.Exception(message, pytrace=False)
+def _failed(message: str) -> Failed:
+    return Failed(message, pytrace=False)
 
 
 # By themselves they cannot be pickled: their classes say that they are elsewhere.
-copyreg.pickle(pytest.skip.Exception, lambda error: (_skipped, (error.msg,)))
-copyreg.pickle(pytest.fail.Exception, lambda error: (_failed, (error.msg,)))
+copyreg.pickle(Skipped, lambda error: (_skipped, (error.msg,)))
+copyreg.pickle(Failed, lambda error: (_failed, (error.msg,)))

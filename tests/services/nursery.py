@@ -1,4 +1,4 @@
-"""Forks the processes that a forked server starts: fronts, echo engines, a control's workers. Knows no test.
+"""Forks the processes that a forked server starts: fronts, echo engines, compilers, a control's workers. Knows no test.
 
     while program.starts_others and (child := open_nursery()) is not None:
         program = child
@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 _STARTING_OTHERS = ("serve", "gateway", "worker", "control")
 _FRONT, _ENGINE = "axon.bootstrap.fronts.front", "axon.engine.process"
+_QUICK = ("axon", _FRONT, "axon.text.compiler.process")
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 COLD_STARTS = "TEST_COLD_STARTS"
 """Variable of a test that is about how long processes take to start: none of its servers' is forked."""
@@ -131,9 +132,7 @@ class Nursery:
             return None
         if _customized(environ) or self._environ.get(COLD_STARTS):
             return None
-        is_quick = command[2] in ("axon", _FRONT) or (
-            command[2] == _ENGINE and environ.get("AXON_ENGINE_KIND") == "echo"
-        )
+        is_quick = command[2] in _QUICK or (command[2] == _ENGINE and environ.get("AXON_ENGINE_KIND") == "echo")
         return Program(module=command[2], arguments=list(command[3:])) if is_quick else None
 
     def _born(self, program: Program, environ: Mapping[str, str], fds: Mapping[int, int], new_session: bool) -> int:

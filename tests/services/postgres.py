@@ -9,12 +9,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 import psycopg
 
 from tests.services.certificates import shared_authority
+from tests.services.keeper import shared
 from tests.services.process import ServerProcess, free_port, private_folder, unprivileged, wait_for
 from tests.services.require import find
 
@@ -213,7 +213,7 @@ class PgBouncer:
         return True
 
 
-@cache
+@shared
 def _empty_data() -> Path:
     """A data folder with nothing in it, made once a run: copying it is forty times faster than making another."""
     folder = private_folder(Path(tempfile.mkdtemp(prefix="axon-postgres-")))

@@ -30,6 +30,8 @@ SOURCE = REPOSITORY / "src"
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _START_S = 60.0
 _enabled = False
+_environ: dict[str, str] = {}
+"""What a zygote begins with: that of the run, whatever the test has set that is the first to need one."""
 
 
 class Process(Protocol):
@@ -47,6 +49,7 @@ def enable() -> None:
     """From here on this process forks, unless ``COLD_STARTS=1``."""
     global _enabled
     _enabled = os.environ.get("COLD_STARTS") != "1"
+    _environ.update(os.environ)
 
 
 def enabled() -> bool:
@@ -179,7 +182,7 @@ class Zygote:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.services.zygote", "--fd", str(theirs.fileno())],
-                env={**os.environ, "PYTHONPATH": str(SOURCE)},
+                env={**(_environ or os.environ), "PYTHONPATH": str(SOURCE)},
                 cwd=REPOSITORY,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,

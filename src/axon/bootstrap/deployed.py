@@ -13,6 +13,7 @@ from axon.bootstrap.process import Process
 from axon.bootstrap.registry import make_catalog, make_follower
 from axon.bootstrap.services import Services
 from axon.bootstrap.version_settings import settings_of
+from axon.bootstrap.vllm import require_vllm
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.served import RUNNING, served_of, version_to_serve
 from axon.domain.registry.snapshot import Snapshot
@@ -56,9 +57,12 @@ class Deployed:
         return served_of(self.version, self.deployment)
 
     async def model(self, on_progress: OnProgress, stack: AsyncExitStack) -> Model:
-        """The version's files, fetched and checked where they are not here yet; the stack lets them go."""
+        """The version's files, fetched and checked where they are not here yet; the stack lets them go. Raises
+        ``Misconfigured`` where vLLM is to run it and this machine has none."""
         if self.settings.engine.kind == "echo":
             return await asyncio.to_thread(prepare_model, self.settings, on_progress)
+
+        await asyncio.to_thread(require_vllm, self.settings.engine)
 
         def tell(progress: Progress) -> None:
             on_progress("Fetching the model", progress.done_bytes / max(1, progress.total_bytes))

@@ -4,16 +4,19 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from axon.bootstrap.model import Text, load_text
+from axon.bootstrap.model import Text, check_for_vllm, load_text
 from axon.bootstrap.preflight import require_space
+from axon.bootstrap.vllm import find_vllm, vllm_hint
+from axon.bootstrap.vllm_model import architecture_of, context_of, unknown_to_vllm
 from axon.domain.embeds import Embeds
 from axon.domain.registry.model import Capability, vector_capabilities
-from axon.domain.registry.version import Advice, Version
+from axon.domain.registry.version import Advice, EngineSettings, Version
 from axon.domain.tenants.tenant import check_id
+from axon.engine.config import EngineConfig
 from axon.errors import FetchFailed, InvalidInput, Misconfigured
 from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
@@ -51,12 +54,14 @@ async def fetch_version(
     model: str,
     source: str,
     label: str = "",
+    engine: str = "",
     on_progress: OnProgress = ignore,
     clock: Clock | None = None,
 ) -> FetchedVersion:
     """Fetches what SOURCE has now into the weights cache; raises ``InvalidInput`` or ``FetchFailed``.
 
-    Without a label the version is called by the first twelve digits of its digest.
+    Without a label the version is called by the first twelve digits of its digest. ``engine`` is the kind that runs it;
+    empty for the server's own choice.
     """
     for what, name in (("name", model), ("label", label or "v1")):
         check_id(name, param=what)
@@ -64,7 +69,8 @@ async def fetch_version(
     origin = open_source(location, timeout_s=settings.weights.timeout_s)
     try:
         async with weights_cache(settings).opened(origin, on_progress=on_progress) as weights:
-            facts = await asyncio.to_thread(_read_facts, weights, location.text)
+            kind = engine or settings.engine.kind
+            facts = await asyncio.to_thread(_read_facts, weights, location.text, replace(settings.engine, kind=kind))
     finally:
         await origin.aclose()
     version = Version(
@@ -75,6 +81,7 @@ async def fetch_version(
         digest=weights.digest,
         text=facts.text.mark,
         max_model_len=facts.max_model_len,
+        settings=EngineSettings(kind=engine),
         advice=facts.advice,
         embeds=facts.embeds,
         reasons=facts.text.template is not None and facts.text.template.reasons,
@@ -147,12 +154,27 @@ class _Facts:
     embeds: Embeds | None = None
 
 
-def _read_facts(weights: Weights, source: str) -> _Facts:
+def _read_facts(weights: Weights, source: str, engine: EngineConfig) -> _Facts:
     """Reads what a version records; raises ``InvalidInput`` for a model that the engine could not run."""
     try:
+        if engine.kind == "vllm":
+            return _vllm_facts(weights, engine)
         return _gguf_facts(weights.gguf) if weights.gguf else _folder_facts(weights.folder, checks_tensors=True)
     except Misconfigured as error:
-        raise InvalidInput(f"{source} cannot be served: {error.message}", param="source") from error
+        hint = vllm_hint(engine, architecture_of(weights.folder)) if engine.kind == "axon" else ""
+        raise InvalidInput(f"{source} cannot be served: {error.message}{hint}", param="source") from error
+
+
+def _vllm_facts(weights: Weights, engine: EngineConfig) -> _Facts:
+    """What is known of a model that vLLM runs: its table of models is looked into where it is here."""
+    if weights.gguf is not None:
+        return _gguf_facts(weights.gguf)
+    check_for_vllm(weights.folder)
+    architecture = architecture_of(weights.folder)
+    if engine.vllm_python and not find_vllm(engine).knows(architecture):
+        raise Misconfigured(unknown_to_vllm(weights.folder, architecture))
+    length = context_of(weights.folder)
+    return _Facts(text=load_text(weights.folder), max_model_len=length, advice=_advice(weights.folder))
 
 
 def _gguf_facts(gguf: Path) -> _Facts:

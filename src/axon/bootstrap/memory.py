@@ -7,6 +7,7 @@ from pathlib import Path
 from axon.bootstrap.model import Model
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.load.architecture import read_architecture
+from axon.engine.load.tensor_files import find_tensors
 from axon.engine.load.vector_model import read_vector_model, weight_bytes
 from axon.errors import Misconfigured
 from axon.settings import Settings
@@ -37,10 +38,17 @@ def need_of(name: str, model: Model, config: EngineConfig) -> Need:
     if model.embeds is not None:
         return Need(name=name, weights=weight_bytes(read_vector_model(model.folder), config.dtype), kv=0)
     config = for_device(config, "cpu")
+    if config.kind == "vllm":
+        return Need(name=name, weights=_file_bytes(model.folder), kv=config.kv_memory_bytes)
     dtype = "int8" if config.dtype == "auto" else config.dtype
     folders = [model.folder, *([model.draft] if model.draft else [])]
     parameters = sum(read_architecture(folder).num_parameters() for folder in folders)
     return Need(name=name, weights=int(parameters * _BYTES_PER_PARAMETER[dtype]), kv=config.kv_memory_bytes)
+
+
+def _file_bytes(folder: Path) -> int:
+    """The size of the weights' files, for a model whose architecture may be known to vLLM alone."""
+    return sum(path.stat().st_size for path in {place.path for place in find_tensors(folder).values()})
 
 
 def require_memory(settings: Sequence[Settings], models: Sequence[Model], *, available: int | None = None) -> None:

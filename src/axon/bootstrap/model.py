@@ -71,13 +71,29 @@ def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
     if settings.engine.kind == "echo":
         return Model(folder=None, text=load_text(None), embeds=_echo_embeds(settings.engine))
     folder = find_folder(settings, on_progress)
+    if settings.engine.kind == "vllm":
+        check_for_vllm(folder)
+        return Model(folder=folder, text=load_text(folder), repetition_penalty=_guard(settings))
     if gives_vectors(folder):
         check_vector_model(folder, found := read_vector_model(folder))
         return Model(folder=folder, text=load_text(folder), embeds=found.embeds)
     check_tensors(folder, read_architecture(folder))
-    guard = _DEFAULT_MODEL_REPETITION_PENALTY if settings.model == "default" else 1.0
     draft = find_draft(settings, on_progress)
-    return Model(folder=folder, text=load_text(folder), repetition_penalty=guard, draft=draft)
+    return Model(folder=folder, text=load_text(folder), repetition_penalty=_guard(settings), draft=draft)
+
+
+def _guard(settings: Settings) -> float:
+    return _DEFAULT_MODEL_REPETITION_PENALTY if settings.model == "default" else 1.0
+
+
+def check_for_vllm(folder: Path) -> None:
+    """Raises ``Misconfigured`` for a folder that vLLM is not asked to run: one without weights or without the files
+    that a gateway needs. Whether it computes the model, vLLM says when it loads it."""
+    if gives_vectors(folder):
+        raise Misconfigured(f"{folder} gives vectors, and engine.kind = vllm is for models of text: leave it at axon")
+    if not (folder / "tokenizer.json").exists():
+        raise Misconfigured(f"{folder} has no tokenizer.json, by which Axon reads and writes text whatever the engine")
+    find_tensors(folder)
 
 
 def find_draft(settings: Settings, on_progress: OnProgress) -> Path | None:

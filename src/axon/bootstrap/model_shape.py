@@ -22,7 +22,6 @@ def shape_of(model: str) -> Shape:
         name=folder.absolute().name,
         num_parameters=found.num_parameters(),
         num_idle_parameters=found.num_idle_parameters(),
-        on_gpu=found.family.on_gpu,
         num_layers=found.num_layers,
         num_heads=found.num_heads,
         num_kv_heads=found.num_kv_heads,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
+from axon.bootstrap.vllm import require_vllm
 from axon.engine.config import EngineConfig
 from axon.errors import Misconfigured
 
@@ -18,8 +19,11 @@ _ENGINE = ("gguf", "numpy", "safetensors", "torch")
 
 
 def require_engine(configs: Iterable[EngineConfig]) -> None:
-    """Raises ``Misconfigured`` where one of these runs a model and a package that this takes is not installed; imports
-    none of them."""
+    """Raises ``Misconfigured`` where one of these runs a model and a package that this takes is not installed, or there
+    is no vLLM; imports none of them."""
+    configs = list(configs)
+    for config in configs:
+        require_vllm(config)
     if any(each.kind == "axon" for each in configs) and not all(find_spec(name) for name in _ENGINE):
         raise Misconfigured("The engine is not installed: pip install 'axon-serving[engine]'.")
 

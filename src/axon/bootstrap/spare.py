@@ -14,7 +14,7 @@ _LEAST_FREE_BYTES = 1 << 30
 
 async def open_spare(settings: Settings, stack: AsyncExitStack) -> SpareEngine | None:
     """Starts the spare, which imports its packages while the model is prepared; the stack closes it."""
-    if not settings.worker.spare_engine or settings.engine.kind == "echo":
+    if not settings.worker.spare_engine or settings.engine.kind != "axon":
         return None
     spare = SpareEngine(_has_room)
     stack.push_async_callback(spare.aclose)
@@ -23,9 +23,10 @@ async def open_spare(settings: Settings, stack: AsyncExitStack) -> SpareEngine |
 
 
 def make_engine(settings: Settings, model: Model, spare: SpareEngine | None) -> EngineProcess:
-    """A process for the settings' engine, out of the spare if there is one; an echo engine is quick by itself."""
+    """A process for the settings' engine, out of the spare if there is one; an echo engine is quick by itself, and
+    vLLM's process has another interpreter."""
     config = replace(settings.engine, draft_model=str(model.draft or ""))
-    if spare is None or config.kind == "echo":
+    if spare is None or config.kind != "axon":
         return EngineProcess(config, model.folder)
     return EngineProcess(config, model.folder, take=spare.take, on_ready=spare.engine_is_ready)
 

@@ -40,7 +40,7 @@ MORE = (
 )
 """Other engine settings that a version may have (``settings.more``). The rest is the machine's or the operator's: where
 ranks of other hosts join, how long they are waited for, how engines share its cores, in which order tenants are served,
-and files that it has."""
+files that it has, and where vLLM is and what it is told beside."""
 
 
 def settings_of(settings: Settings, version: Version, deployment: str = "") -> Settings:

@@ -69,7 +69,7 @@ def show_fetched(fetched: "FetchedVersion", *, deploys: bool, as_json: bool) -> 
         print(f"To run it: axon deployments create NAME --model {model} --version {label}, or axon rollouts start")
 
 
-def fetch(settings: "Settings", name: str, source: str, *, label: str = "") -> "FetchedVersion":
+def fetch(settings: "Settings", name: str, source: str, *, label: str = "", engine: str = "") -> "FetchedVersion":
     """Fetches the model with a bar on standard error."""
     from axon.bootstrap.fetching import fetch_version
     from axon.console.administration import quiet
@@ -77,7 +77,10 @@ def fetch(settings: "Settings", name: str, source: str, *, label: str = "") -> "
     quiet(settings)
     shown = FetchProgress(Console(stderr=True))
     try:
-        fetched = asyncio.run(fetch_version(settings, model=name, source=source, label=label, on_progress=shown.update))
+        fetching = fetch_version(
+            settings, model=name, source=source, label=label, engine=engine, on_progress=shown.update
+        )
+        fetched = asyncio.run(fetching)
     except KeyboardInterrupt:
         shown.close()
         print("axon: Stopped. The same command goes on where it was.", file=sys.stderr)

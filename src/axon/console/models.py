@@ -86,6 +86,9 @@ def add(
         typer.Argument(metavar="SOURCE", help="A folder, a .gguf file, hf://org/name@revision or s3://bucket/prefix."),
     ],
     label: Annotated[str, typer.Option(help="The version's name, such as v2. [default: from its digest]")] = "",
+    engine: Annotated[
+        str, typer.Option(metavar="KIND", help="What runs it: axon or vllm. [default: the server's own choice]")
+    ] = "",
     deploy: Annotated[bool, typer.Option("--deploy", help="Also make a deployment of the model's name.")] = False,
     store: Store = None,
     live: Live = None,
@@ -103,11 +106,12 @@ def add(
       axon models add qwen ~/models/Qwen3-0.6B --deploy
       axon models add qwen hf://Qwen/Qwen3-0.6B@main --label v1
       AWS_ENDPOINT_URL=http://minio:9000 axon models add qwen s3://models/qwen3
+      axon models add falcon ~/models/falcon-h1 --engine vllm
     """
     settings = load({"data_dir": data_dir, "store": store, "live": live}, config_file, set_).settings
     from axon.console.fetching import fetch, register, show_fetched
 
-    fetched = fetch(settings, name, source, label=label)
+    fetched = fetch(settings, name, source, label=label, engine=engine)
     RegistryAccess(settings=settings).change(lambda catalog: register(catalog, fetched, deploys=deploy), makes=True)
     show_fetched(fetched, deploys=deploy, as_json=as_json)
 

@@ -134,10 +134,8 @@ def has_fp8() -> bool:
 
 
 def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConfig:
-    """The config with its dtype chosen; raises ``Misconfigured`` for a dtype that several ranks cannot run, and for a
-    model that the device does not compute."""
-    if config.device == "cuda":
-        _refuse_gpu_for(architecture)
+    """The config with its dtype chosen; raises ``Misconfigured`` for a dtype that several ranks or the model cannot
+    run."""
     if "fp8" in (config.dtype, config.kv_dtype):
         _refuse_fp8_for(config, architecture)
     if config.device == "cuda":
@@ -163,14 +161,6 @@ def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConf
     return replace(config, dtype="int8")
 
 
-def _refuse_gpu_for(architecture: Architecture) -> None:
-    if not architecture.family.on_gpu:
-        raise Misconfigured(
-            f"{architecture.model_type} models run on a CPU alone so far: set engine.device = cpu, or choose a model "
-            f"of type {', '.join(name for name, family in FAMILIES.items() if family.on_gpu)}"
-        )
-
-
 def _own_dtype(config: EngineConfig, architecture: Architecture) -> Literal["bfloat16", "fp8"]:
     """What a model runs in on a GPU if nobody has chosen: fp8 where its files are fp8 and the GPU has it."""
     if not architecture.is_fp8 or not has_fp8():
@@ -183,19 +173,21 @@ def _own_dtype(config: EngineConfig, architecture: Architecture) -> Literal["bfl
 
 
 def _refuse_fp8_for(config: EngineConfig, architecture: Architecture) -> None:
-    """Raises ``Misconfigured`` where the matrices are cut over ranks, or of a size that no fp8 product takes."""
-    if config.dtype == "fp8" and config.tensor_parallel > 1:
+    """Raises ``Misconfigured`` where a family has no fp8, or matrices, on a rank too, a size that no product takes."""
+    if config.dtype == "fp8" and not architecture.family.is_plain:
+        plain = ", ".join(name for name, family in FAMILIES.items() if family.is_plain)
         raise Misconfigured(
-            f"engine.dtype = fp8 runs on one GPU: remove engine.tensor_parallel = {config.tensor_parallel}, or compute "
-            "in bfloat16"
+            f"engine.dtype = fp8 does not run {architecture.model_type} models yet: compute in bfloat16, or choose a "
+            f"model of type {plain}"
         )
-    heads = architecture.num_heads * architecture.head_dim
-    kv_heads = architecture.num_kv_heads * architecture.head_dim
-    sizes = (architecture.hidden_size, architecture.intermediate_size, heads, kv_heads)
+    ranks = config.tensor_parallel
+    heads = architecture.num_heads * architecture.head_dim // ranks
+    kv_heads = -(-architecture.num_kv_heads // ranks) * architecture.head_dim
+    sizes = (architecture.hidden_size, architecture.intermediate_size // ranks, heads, kv_heads)
     if config.dtype == "fp8" and any(size % _FP8_MULTIPLE for size in sizes):
         raise Misconfigured(
             f"engine.dtype = fp8 needs matrices whose sizes are multiples of {_FP8_MULTIPLE}, and this model has "
-            f"{', '.join(map(str, sizes))}: compute it in bfloat16"
+            f"{', '.join(map(str, sizes))}{' on each rank' if ranks > 1 else ''}: compute it in bfloat16"
         )
 
 

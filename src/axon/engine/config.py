@@ -13,8 +13,15 @@ MOST_COPY_AGE_S = 29 * 86400.0
 class EngineConfig:
     """The settings of one engine process."""
 
-    kind: Literal["axon", "echo"] = "axon"
-    """``axon`` runs a model; ``echo`` repeats its prompt without one, for tests of everything above."""
+    kind: Literal["axon", "vllm", "echo"] = "axon"
+    """``axon`` runs a model; ``vllm`` has vLLM run it, in the environment of ``vllm_python``; ``echo`` repeats its
+    prompt without one, for tests of everything above."""
+    vllm_python: str = ""
+    """The Python interpreter of an environment with vLLM, for models with ``kind = vllm``, e.g.
+    ``/opt/vllm/bin/python``. Its packages never meet those of Axon."""
+    vllm_arguments: str = ""
+    """More arguments of vLLM's engine, as a JSON object: ``{"enforce_eager": true}``. They go before what the other
+    settings say."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device that the model runs on: ``auto`` takes an NVIDIA GPU where there is one and ``dtype`` can run there."""
     dtype: Literal["auto", "int8", "float32", "bfloat16", "fp8"] = "auto"
@@ -76,10 +83,11 @@ class EngineConfig:
     days: what was erased is remembered for 30, so that no copy outlives its erasure."""
     adapter_slots: int = 8
     """The most LoRA adapters in memory at once; the least recently used one that no sequence needs gives way. 0 refuses
-    adapters. They run on the CPU, in one rank."""
+    adapters. They run in one rank, and on a GPU not in fp8."""
     adapter_memory_bytes: int = 1 << 30
     """Memory that the LoRA adapters may take together; an adapter of rank 16 for all products of a model of 1 billion
-    parameters takes about 45 MB."""
+    parameters takes about 45 MB. A GPU sets it aside at the start, where each adapter takes room for 16, 32, 48 or 64
+    ranks of all products."""
     gpu_memory_fraction: float = 0.9
     """Fraction of a GPU's memory that weights, blocks and the largest step may fill together."""
     tensor_parallel: int = 1

@@ -18,8 +18,8 @@ from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.sequence import Source
 
 NO_ADAPTERS = (
-    "This engine runs no LoRA adapters: they run on the CPU, in one rank, where engine.adapter_slots is not 0. Merge "
-    "the adapter into its model to serve it here."
+    "This engine runs no LoRA adapters: they run in one rank, not in fp8, where engine.adapter_slots is not 0 and, on "
+    "a GPU, engine.adapter_memory_bytes has room for one. Merge the adapter into its model to serve it here."
 )
 _REST_S = 60.0
 _NEWS_S = 0.01
@@ -69,7 +69,7 @@ class EngineCore:
         draft_model: DraftModel | None = None,
         adapters: Adapters | None = None,
     ) -> None:
-        """``later`` does a piece of the start that can wait, and returns whether more is left.
+        """``later`` does a piece of what can wait, if there is any, and returns whether more is left.
 
         ``open_grammars`` is called for the first grammar; without it, sequences that have one are refused. With
         ``grammars_are_dear``, ``prepare`` calls it before. ``mover`` copies the blocks of the scheduler's shelf.
@@ -191,10 +191,8 @@ class EngineCore:
         return self._output(emitted, self._count(done.batch, step_s))
 
     def tend(self) -> bool:
-        """Does a piece of the start that was left for later; returns whether more is left."""
-        if self._later is not None and not self._later():
-            self._later = None
-        return self._later is not None
+        """Does a piece of what was left for later; returns whether more is left. More may come up afterwards."""
+        return self._later is not None and self._later()
 
     def prepare(self) -> None:
         """Begins what the first grammar would wait for, in a thread; a second call does nothing. For an idle moment."""

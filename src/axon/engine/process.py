@@ -113,6 +113,8 @@ def start_engine(start: Start, ahead: _Ahead = _NOTHING, between: Callable[[], N
     """Builds the engine that ``start`` asks for; ``between`` is called where a long step can be interrupted."""
     if start.config.kind == "echo":
         return _echo(start.config)
+    if start.config.kind == "vllm":
+        return _vllm(start)
     from axon.engine.load.vector_model import gives_vectors
 
     if gives_vectors(model_dir := Path(start.model_dir)):
@@ -121,6 +123,13 @@ def start_engine(start: Start, ahead: _Ahead = _NOTHING, between: Callable[[], N
 
     vocabulary = ahead.vocabulary if ahead.model_dir == start.model_dir else None
     return Engine(start.config, model_dir, vocabulary=vocabulary)
+
+
+def _vllm(start: Start) -> Steps:
+    from axon.engine.vllm.engine import VllmEngine
+    from axon.engine.vllm.opening import open_vllm
+
+    return VllmEngine(start.config, open_vllm(start.config, Path(start.model_dir)))
 
 
 def _vectors(config: EngineConfig, model_dir: Path, between: Callable[[], None]) -> Steps:
@@ -142,7 +151,7 @@ def _vectors(config: EngineConfig, model_dir: Path, between: Callable[[], None])
 def slices_of(start: Start) -> TimeSlices | WholeTime:
     """The slices that an engine takes on its cores; one that computes elsewhere, or nothing, needs none."""
     config = start.config
-    if config.kind == "echo" or not config.share_cores:
+    if config.kind != "axon" or not config.share_cores:
         return WholeTime()
     from axon.engine.backend import choose_device
     from axon.engine.load.vector_model import gives_vectors

@@ -99,7 +99,7 @@ class Backend:
     launcher: Launcher | None = None
     """The runner again, where it computes asynchronously; else None."""
     later: Callable[[], bool] | None = None
-    """Does a piece of the start that can wait until tokens flow; returns whether more is left."""
+    """Does a piece of what can wait until tokens flow, if there is any; returns whether more is left."""
     scores_any: bool = False
     """Whether a step may score any number of prompt tokens, because their logits are computed a few rows at a time."""
     block_bytes: int = 0

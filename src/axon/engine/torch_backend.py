@@ -55,7 +55,8 @@ def open_model(
                 config, local, source, max_model_len=max_model_len, device=device, group=group
             )
             kv_suffix = "-kv8" if config.kv_dtype == "fp8" else ""
-            kernel = f"cuda-{config.dtype}{kv_suffix}{suffix}"
+            weights_suffix = "-w4" if runner.model.is_packed else ""
+            kernel = f"cuda-{config.dtype}{weights_suffix}{kv_suffix}{suffix}"
             later = None if group.is_cut else runner.capture_next
             return Backend(
                 runner=runner,
@@ -64,6 +65,7 @@ def open_model(
                 kernel=kernel,
                 later=later,
                 scores_any=True,
+                adapters=runner.adapters,
                 block_bytes=runner.kv.tensor[0].nbytes,
                 open_mover=partial(CudaMover, runner.kv),
             )

@@ -68,9 +68,6 @@ class WebSessionStore(Protocol):
     async def end(self, session_id: str) -> bool:
         """Ends a session; False when there is none."""
 
-    async def end_all(self, key_id: str) -> int:
-        """Ends all sessions of a key. Returns how many."""
-
 
 class TenantStore(Protocol):
     """Tenants."""

@@ -27,22 +27,29 @@ def plain_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 async def launch_module(
-    module: str, arguments: Callable[[int], Sequence[str]], *, pass_fds: Sequence[int] = (), has_secrets: bool
+    module: str,
+    arguments: Callable[[int], Sequence[str]],
+    *,
+    pass_fds: Sequence[int] = (),
+    has_secrets: bool,
+    python: str = sys.executable,
+    environment: Mapping[str, str] | None = None,
 ) -> Connected:
     """Starts ``python -m module``; raises ``OSError`` if the system does not let it, and then leaves nothing behind.
 
     ``arguments`` is given the number of the process's socket. With ``has_secrets`` the process has our whole
-    environment, otherwise a plain one.
+    environment, otherwise a plain one; ``environment`` replaces either.
     """
+    inherited = None if has_secrets else plain_environment(os.environ)
     ours, theirs = socket.socketpair()
     process: asyncio.subprocess.Process | None = None
     try:
         with theirs:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", module, *arguments(theirs.fileno())),
+                *(python, "-m", module, *arguments(theirs.fileno())),
                 pass_fds=[theirs.fileno(), *pass_fds],
                 start_new_session=True,  # a signal to our process group must not end it before us
-                env=None if has_secrets else plain_environment(os.environ),
+                env=inherited if environment is None else environment,
             )
         reader, writer = await asyncio.open_connection(sock=ours)
     except BaseException:

@@ -70,8 +70,3 @@ def test_experts_take_memory_and_a_token_is_computed_with_the_active_ones() -> N
     assert cpu_cost(sparse).weight_bytes == 4 * cpu_cost(dense).weight_bytes
     assert cpu_cost(sparse).sequence_s == cpu_cost(dense).sequence_s
     assert cpu_cost(sparse).certainty is Certainty.COMPUTED
-
-
-def test_an_architecture_that_no_gpu_computes_is_not_sized_for_one() -> None:
-    with pytest.raises(InvalidInput, match="runs on CPUs alone so far"):
-        gpu_cost(replace(KNOWN["qwen3-0.6b"], on_gpu=False))

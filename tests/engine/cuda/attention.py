@@ -20,7 +20,7 @@ def compare(folder: Path, device: torch.device, dtype: torch.dtype, block_size: 
     with Weights(folder, dtype) as weights:
         model = CudaLlama(architecture, weights, device, max_model_len=512, max_rows=40)
     # Positions that turn nothing: the plain way knows attention alone.
-    model._cos, model._sin = torch.ones_like(model._cos), torch.zeros_like(model._sin)
+    model._attending.tables = [(torch.ones_like(cos), torch.zeros_like(sin)) for cos, sin in model._attending.tables]
     width = 512 // block_size
     kv = KVBlocks(
         architecture,
@@ -44,7 +44,7 @@ def compare_decodes(model: CudaLlama, kv: KVBlocks) -> None:
     seen = torch.full((len(slots), query_width(model)), torch.nan, dtype=model.dtype, device=model.device)
     positions_there, slots_there = positions.to(model.device), slots.to(model.device)
     layer, count = model._layers[1], len(slots)
-    model._decode_attention(1, layer, Parts(qkv), positions_there, slots_there, count, seen, kv, pdl=False)
+    model._attending.decode(1, layer, Parts(qkv), positions_there, slots_there, count, seen, kv, pdl=False)
     queries = qkv[:, : query_width(model)].view(len(slots), model.architecture.num_heads, -1)
     assert_close(seen, attend(queries, kv.tensor, 1, kv.tables, slots, positions))
 
@@ -62,7 +62,7 @@ def compare_chunks(model: CudaLlama, kv: KVBlocks) -> None:
     queries = qkv[:, : query_width(model)].clone().view(len(rows), model.architecture.num_heads, -1)
     seen = torch.full((len(rows), query_width(model)), torch.nan, dtype=model.dtype, device=model.device)
     there = {name: each.to(model.device) for name, each in inputs.items()}
-    model._chunk_attention(1, model._layers[1], Parts(qkv), there, 0, seen, kv)
+    model._attending.chunks(1, model._layers[1], Parts(qkv), there, 0, seen, kv)
     assert_close(seen, attend(queries, kv.tensor, 1, kv.tables, slots, positions))
 
 

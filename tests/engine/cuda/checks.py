@@ -20,53 +20,13 @@ import torch
 from axon.engine.backend import open_backend
 from axon.engine.config import for_device
 from axon.engine.core import EngineCore
-from axon.engine.engine import Engine
 from axon.engine.load.architecture import read_architecture
-from axon.engine.protocol.messages import Add, Emitted
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
+from tests.engine.cuda.driving import SAMPLINGS, Folders, emit, make_adds, on_cpu, on_gpu
+from tests.engine.cuda.few_bits import FEW_BITS
 from tests.engine.cuda.shapes import WIDE
-
-SAMPLINGS: dict[str, dict[str, Any]] = {
-    "greedy": {"temperature": 0.0},
-    "warm": {"temperature": 0.8},
-    "cut": {"temperature": 0.9, "top_k": 40, "top_p": 0.95},
-    "min_p": {"temperature": 1.1, "min_p": 0.05, "top_p": 0.8},
-    "penalised": {
-        "temperature": 0.8,
-        "min_p": 0.01,
-        "repetition_penalty": 1.2,
-        "presence_penalty": 0.4,
-        "frequency_penalty": 0.3,
-        "logit_bias": ((5, 1.0),),
-        "logprobs": 2,
-    },
-}
-Folders = Callable[[dict[str, Any]], Path]
-
-
-def make_adds(count: int, sampling: dict[str, Any], *, max_prompt: int = 140, max_tokens: int = 12) -> list[Add]:
-    random = np.random.default_rng(count)
-    return [
-        make_add(
-            str(index),
-            prompt=random.integers(0, 256, random.integers(1, max_prompt)).tolist(),
-            max_tokens=max_tokens,
-            seed=index,
-            ignore_eos=True,
-            **sampling,
-        )
-        for index in range(count)
-    ]
-
-
-def on_gpu(folder: Path, **changes: Any) -> Engine:
-    return Engine(with_config(device="cuda", **changes), folder)
-
-
-def on_cpu(folder: Path, **changes: Any) -> Engine:
-    return Engine(with_config(device="cpu", **changes), folder)
 
 
 def greedy_tokens_equal_those_of_transformers(make_folder: Folders) -> None:
@@ -208,26 +168,6 @@ def attention_agrees_with_the_plain_one(make_folder: Folders) -> None:
         compare(make_folder(WIDE["llama"]), torch.device("cuda"), dtype, block_size)
 
 
-def fp8_kernels_agree_with_plain_ones(_: Folders) -> None:
-    from tests.engine.cuda.fp8 import compare_all
-
-    compare_all()
-
-
-def fp8_is_as_near_in_every_way(make_folder: Folders) -> None:
-    """A row's logits through chunks, many decodes and one decode, against bfloat16; keys and values in fp8 too."""
-    from tests.engine.cuda.fp8_ways import compare
-
-    for name, changes in WIDE.items():
-        compare(name, make_folder(changes | {"num_hidden_layers": 4}), on_gpu)
-
-
-def published_fp8_runs_as_it_is(make_folder: Folders) -> None:
-    from tests.engine.cuda.fp8_ways import check_published
-
-    check_published(make_folder(WIDE["llama"] | {"num_hidden_layers": 4}), on_gpu)
-
-
 def a_group_of_one_over_nccl_changes_nothing(make_folder: Folders) -> None:
     """Every sum, gather and embedding of a group, through NCCL and inside the graphs; with one rank each is whole."""
     from axon.engine.parallel.group import TorchGroup, make_store
@@ -315,32 +255,6 @@ def the_gpu_is_watched(make_folder: Folders) -> None:
     assert 0 < gpu.memory_bytes <= total
 
 
-def emit(engine: Engine, adds: list[Add]) -> list[Emitted]:
-    for add in adds:
-        engine.add(add)
-    emitted: list[Emitted] = []
-    while engine.has_work:
-        emitted += engine.step().emitted
-    return sorted(emitted, key=lambda each: int(each.id) if each.id.isdigit() else 0)
-
-
-def encoders_give_the_vectors_of_the_cpu(_: Folders) -> None:
-    from tests.engine.cuda.encoder import compare
-
-    with tempfile.TemporaryDirectory() as root:
-        compare(Path(root))
-
-
-def blocks_come_back_from_host_memory_and_files(make_folder: Folders) -> None:
-    from tests.engine.cuda.shelf import compare
-
-    compare(make_folder({}), on_gpu, few_bytes=11 * 64 * 384)
-    compare(make_folder(WIDE["llama"]), on_gpu, few_bytes=11 * 64 * 3 * 2 * 2 * 64 * 4)
-    compare(
-        make_folder(WIDE["llama"]), on_gpu, few_bytes=11 * 64 * 3 * 2 * 2 * 64 * 2, is_exact=False, dtype="bfloat16"
-    )
-
-
 CHECKS: list[Callable[[Folders], None]] = [
     attention_agrees_with_the_plain_one,
     tokens_equal_those_of_the_cpu,
@@ -350,9 +264,6 @@ CHECKS: list[Callable[[Folders], None]] = [
     replayed_and_parked_change_nothing,
     a_step_that_finds_no_memory_is_computed_in_halves,
     bfloat16_agrees_with_float32,
-    fp8_kernels_agree_with_plain_ones,
-    fp8_is_as_near_in_every_way,
-    published_fp8_runs_as_it_is,
     greedy_tokens_equal_those_of_transformers,
     memory_is_filled_to_the_fraction,
     the_gpu_is_watched,
@@ -362,8 +273,7 @@ CHECKS: list[Callable[[Folders], None]] = [
     two_ranks_on_one_gpu_say_what_one_says,
     prompts_have_the_same_logprobs_over_ranks,
     grammars_are_followed_and_change_nothing_beside_them,
-    encoders_give_the_vectors_of_the_cpu,
-    blocks_come_back_from_host_memory_and_files,
+    *FEW_BITS,
 ]
 
 
@@ -380,12 +290,12 @@ def make_folders(root: Path) -> Folders:
     return make
 
 
-def main() -> int:
-    """Runs every check, or those named; returns how many failed."""
+def run_checks(checks: list[Callable[[Folders], None]]) -> int:
+    """Runs every check, or those named on the command line; returns how many failed."""
     passed = failed = 0
     with tempfile.TemporaryDirectory() as root:
         make = make_folders(Path(root))
-        for check in CHECKS:
+        for check in checks:
             if sys.argv[1:] and not any(word in check.__name__ for word in sys.argv[1:]):
                 continue
             started = time.perf_counter()
@@ -395,10 +305,10 @@ def main() -> int:
                 print(f"passed {check.__name__} ({time.perf_counter() - started:.1f} s)", flush=True)
             except Exception:
                 failed += 1
-                print(f"FAILED {check.__name__}\n{traceback.format_exc(limit=6)[-2500:]}", flush=True)
-    print(f"{passed} passed, {failed} failed, {len(CHECKS) - passed - failed} not asked for")
+                print(f"FAILED {check.__name__}\n{traceback.format_exc(limit=-12)[-4500:]}", flush=True)
+    print(f"{passed} passed, {failed} failed, {len(checks) - passed - failed} not asked for")
     return failed
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_checks(CHECKS))

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from axon.engine.cuda.upload import Upload
 from axon.engine.engine import Engine
+from axon.engine.load.weights import Weights
 from axon.engine.protocol.messages import Add, Emitted
 from tests.engine.builders import make_add, run_to_end
 from tests.engine.load.fp8_files import LAYOUTS, publish
@@ -80,6 +83,48 @@ def check_published(folder: Path, on_gpu: Callable[..., Engine]) -> None:
         _, gap = gaps(emit(engine, adds), wide)
         print(f"  {layout}: mean logprob difference {gap:.4f}, rounded on loading {usual:.4f}")
         assert gap < 2 * usual
+
+
+def compare_ranks(folder: Path, on_gpu: Callable[..., Engine]) -> None:
+    """Two ranks in fp8 are as near to bfloat16 as one is. Over Gloo, since they share a GPU; so without graphs."""
+    random = np.random.default_rng(7)
+    prompts = [random.integers(0, 1000, 65).tolist() for _ in range(24)]
+    adds = [make_add(str(index), prompt=prompt, max_tokens=1, logprobs=8) for index, prompt in enumerate(prompts)]
+    wide = emit(on_gpu(folder, dtype="bfloat16", **CONFIG), adds)
+    _, usual = gaps(emit(on_gpu(folder, dtype="fp8", **CONFIG), adds), wide)
+    engine = on_gpu(folder, dtype="fp8", tensor_parallel=2, **CONFIG)
+    try:
+        assert engine.ready().kernel == "cuda-fp8-tp2"
+        for way, emitted in {"chunks": emit(engine, adds), "decodes": emit(engine, adds)}.items():
+            _, gap = gaps(emitted, wide)
+            print(f"  two ranks, {way}: mean logprob difference {gap:.4f}, one rank {usual:.4f}")
+            assert gap < 1.5 * usual, way
+    finally:
+        engine.close()
+
+
+@torch.inference_mode()
+def compare_upload(folder: Path) -> None:
+    """Matrices that files have in fp8 arrive through pinned buffers as they are, and so do their scales."""
+    device = torch.device("cuda", 0)
+    for layout in ("tensor", "channel"):
+        published = folder.parent / f"{folder.name}-{layout}-uploaded"
+        publish(folder, published, layout)
+        stacks = [
+            [f"model.layers.{index}.{part}.weight" for part in parts]
+            for index in range(4)
+            for parts in ([f"self_attn.{name}_proj" for name in "qkv"], ["mlp.gate_proj", "mlp.up_proj"])
+        ]
+        with Weights(published, torch.bfloat16) as weights, Upload(weights, device) as source:
+            found = [source.take_fp8(names) for names in stacks]
+            source.finish()
+            for names, taken in zip(stacks, found, strict=True):
+                expected = weights.take_fp8(names)
+                assert taken is not None
+                assert expected is not None
+                assert taken[0].device.type == "cuda"
+                assert torch.equal(taken[0].cpu().view(torch.uint8), expected[0].view(torch.uint8)), (layout, names)
+                assert torch.equal(taken[1].cpu(), expected[1]), (layout, names)
 
 
 def check_graphs(folder: Path, on_gpu: Callable[..., Engine], kv_dtype: str) -> None:

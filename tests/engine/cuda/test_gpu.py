@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.engine.cuda.checks import CHECKS, Folders, make_folders
+from tests.engine.cuda.checks import CHECKS, make_folders
+from tests.engine.cuda.driving import Folders
+from tests.engine.cuda.wider_checks import WIDER_CHECKS
 
 pytestmark = [
     pytest.mark.gpu,
@@ -20,6 +22,6 @@ def make_folder(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     return make_folders(Path(tmp_path_factory.mktemp("models")))
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*CHECKS, *WIDER_CHECKS], ids=lambda check: check.__name__)
 def test_promise(check: Callable[[Folders], None], make_folder: Folders) -> None:
     check(make_folder)

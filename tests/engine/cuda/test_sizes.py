@@ -84,3 +84,26 @@ def test_products_in_fp8_have_shapes_of_their_own() -> None:
     assert tuning.few_rows("gate_up", 4096, 200, 28672, 4096, fp8=True) is None
     assert tuning.most_rounded(256) == 16
     assert tuning.most_rounded(4) == 4
+
+
+@pytest.mark.parametrize("num_rows", [1, 3, 64, 300, 5000])
+@pytest.mark.parametrize("tile", [16, 128])
+def test_pairs_find_their_tiles_however_they_are_spread_over_experts(num_rows: int, tile: int) -> None:
+    for num_used in (1, 5, 32):
+        counts = torch.bincount(torch.arange(num_rows * 4) % num_used, minlength=32)
+        needed = int((-(-counts // tile)).sum())
+        assert needed <= tuning.expert_tiles(num_rows * 4, 32, tile)
+
+
+def test_both_products_of_experts_have_the_same_tiles() -> None:
+    for num_pairs in (8, 2048, 10_000, 131_072):
+        for is_exact in (False, True):
+            shapes = tuning.expert_shapes(num_pairs, 128, is_exact=is_exact)
+            assert shapes.gate_up.rows == shapes.down.rows
+    assert tuning.expert_shapes(8, 128).down.rows == 16
+    assert tuning.expert_shapes(131_072, 128).down.rows == 128
+
+
+def test_large_heads_have_fewer_stages() -> None:
+    assert tuning.decode_shape(56, 64, dim=256).stages < tuning.decode_shape(56, 64).stages
+    assert tuning.chunk_shape(64, dim=256).stages < tuning.chunk_shape(64).stages

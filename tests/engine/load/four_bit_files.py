@@ -28,16 +28,10 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
-def pack(rows: list[list[int]], order: tuple[int, ...]) -> torch.Tensor:
+def pack(numbers: torch.Tensor, order: tuple[int, ...]) -> torch.Tensor:
     """Packs eight numbers of a row into each int32."""
-    packed = []
-    for row in rows:
-        words = []
-        for start in range(0, len(row), 8):
-            word = sum(row[start + which] << (4 * place) for place, which in enumerate(order))
-            words.append(word - (1 << 32) if word >= 1 << 31 else word)
-        packed.append(words)
-    return torch.tensor(packed, dtype=torch.int32)
+    words: torch.Tensor = numbers.long().reshape(len(numbers), -1, 8)[..., list(order)] << torch.arange(0, 32, 4)
+    return words.sum(-1).to(torch.int32)
 
 
 def packed(matrix: torch.Tensor, layout: str, seed: int) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
@@ -58,15 +52,22 @@ def packed(matrix: torch.Tensor, layout: str, seed: int) -> tuple[dict[str, torc
     numbers = (matrix.T / scales[groups].float() + zeros[groups]).round().clamp(0, 15).int()
     meant = ((numbers - zeros[groups]).float() * scales[groups].float()).T
     if quantisation["quant_method"] == "awq":
-        parts = {"qweight": pack(numbers.tolist(), AWQ_OUTPUTS), "qzeros": pack(zeros.tolist(), AWQ_OUTPUTS)}
+        parts = {"qweight": pack(numbers, AWQ_OUTPUTS), "qzeros": pack(zeros, AWQ_OUTPUTS)}
     else:
         stored = zeros if quantisation.get("checkpoint_format") == "gptq_v2" else zeros - 1
         parts = {
-            "qweight": pack(numbers.T.tolist(), IN_ORDER).T.contiguous(),
-            "qzeros": pack(stored.tolist(), IN_ORDER),
+            "qweight": pack(numbers.T, IN_ORDER).T.contiguous(),
+            "qzeros": pack(stored, IN_ORDER),
             "g_idx": groups.int(),
         }
     return parts | {"scales": scales}, meant.contiguous()
+
+
+def seed_of(name: str) -> int:
+    """A number that matrices with the same inputs share: they have the same order of groups."""
+    layer, module = int(name.split(".")[2]), name.split(".")[-2]
+    places = {"q_proj": 0, "k_proj": 0, "v_proj": 0, "o_proj": 1, "gate_proj": 2, "up_proj": 2, "down_proj": 3}
+    return 4 * layer + places[module]
 
 
 def publish(folder: Path, target: Path, layout: str) -> dict[str, torch.Tensor]:
@@ -74,11 +75,11 @@ def publish(folder: Path, target: Path, layout: str) -> dict[str, torch.Tensor]:
     shutil.copytree(folder, target, dirs_exist_ok=True)
     meant: dict[str, torch.Tensor] = {}
     written: dict[str, torch.Tensor] = {}
-    for seed, (name, tensor) in enumerate(load_file(folder / "model.safetensors").items()):
+    for name, tensor in load_file(folder / "model.safetensors").items():
         if not name.endswith("_proj.weight"):
             written[name] = meant[name] = tensor
             continue
-        parts, meant[name] = packed(tensor.float(), layout, seed)
+        parts, meant[name] = packed(tensor.float(), layout, seed_of(name))
         written |= {name.removesuffix("weight") + part: each for part, each in parts.items()}
     save_file(written, target / "model.safetensors")
     config = json.loads((folder / "config.json").read_text())

@@ -10,7 +10,6 @@ from axon.engine.backend import choose_dtype
 from axon.engine.config import EngineConfig
 from axon.engine.engine import Engine
 from axon.engine.load.architecture import read_architecture
-from axon.engine.load.family import FAMILIES
 from axon.engine.load.layout import file_shapes
 from axon.engine.load.tensor_files import check_tensors, find_tensors
 from axon.engine.protocol.messages import Add
@@ -60,13 +59,11 @@ def test_a_checkpoint_has_the_tensors_that_its_config_asks_for_and_no_others(fol
     assert set(find_tensors(folder)) == set(file_shapes(architecture))
 
 
-def test_a_gpu_refuses_what_it_does_not_compute_and_says_what_to_do(folder: Path) -> None:
+def test_a_gpu_computes_it_in_bfloat16_and_refuses_fp8_in_a_sentence(folder: Path) -> None:
     architecture = read_architecture(folder)
-    assert not FAMILIES[architecture.model_type].on_gpu
-    with pytest.raises(
-        Misconfigured, match=rf"{architecture.model_type} models run on a CPU alone.*engine\.device = cpu"
-    ):
-        choose_dtype(EngineConfig(device="cuda"), architecture)
+    assert choose_dtype(EngineConfig(device="cuda"), architecture).dtype == "bfloat16"
+    with pytest.raises(Misconfigured, match=rf"does not run {architecture.model_type} models yet: compute in bfloat16"):
+        choose_dtype(EngineConfig(device="cuda", dtype="fp8"), architecture)
 
 
 @pytest.mark.parametrize("number", [0, 7, "two"])

@@ -10,7 +10,7 @@ from typing import Any
 from axon.engine.protocol.codec import Start
 from axon.engine.protocol.messages import Add, Counters, Emitted, Ready, StepOutput
 from tests.engine.builders import with_config
-from tests.engine.test_process import Peer
+from tests.engine.peer import Peer
 from tests.journeys.server import wait_until
 
 CUTTABLE = {"num_attention_heads": 8, "num_key_value_heads": 2, "hidden_size": 64}

@@ -14,13 +14,19 @@ POISON_EXIT_CODE = 13
 def _inject() -> None:
     from axon.engine.core import EngineCore
     from axon.engine.schedule import learned_controller
+    from axon.engine.vllm.engine import VllmEngine
 
     # What is right for steps of a millisecond would let prompts wait for seconds here.
     learned_controller._FIRST_TOKENS = 48
     step_s = float(os.environ.get("FAULTS_STEP_S", "0"))
     poison = int(os.environ.get("FAULTS_POISON_ID", "-1"))
+    for kind in (EngineCore, VllmEngine):
+        _make_slow(kind, step_s, poison)
+
+
+def _make_slow(kind: Any, step_s: float, poison: int) -> None:
     poisoned: set[str] = set()
-    add, abort, step = EngineCore.add, EngineCore.abort, EngineCore.step
+    add, abort, step = kind.add, kind.abort, kind.step
 
     def note(engine: Any, new: Any) -> None:
         add(engine, new)  # which first forgets an earlier one of the same id
@@ -38,7 +44,7 @@ def _inject() -> None:
         return step(engine)
 
     for name, method in {"add": note, "abort": forget, "step": slowly}.items():
-        setattr(EngineCore, name, method)
+        setattr(kind, name, method)
 
 
 if "axon.engine.process" in sys.orig_argv:

@@ -161,6 +161,29 @@ def test_what_models_write_is_shown_as_they_mean_it() -> None:
     assert "<img" not in html
 
 
+def test_headings_begin_below_the_pages_own_and_leave_out_no_level() -> None:
+    html = render("## a\n\n#### b\n\n# c\n\n### d\n\n###### e\n\n##### f")
+    assert re.findall(r"<(h\d)>(\w)", html) == [
+        ("h3", "a"),
+        ("h4", "b"),
+        ("h3", "c"),
+        ("h4", "d"),
+        ("h5", "e"),
+        ("h5", "f"),
+    ]
+
+
+def test_lines_stay_lines_and_a_very_long_paragraph_is_cut_into_pieces() -> None:
+    assert render("one\ntwo") == "<p>one<br>\ntwo</p>\n"
+    lines = [f"line {number} *of* many" for number in range(1_000)]
+    html = render("before\n\n" + "\n".join(lines) + "\n\nafter *all*")
+    check(html)
+    assert html.count('<p class="piece">') == 20
+    assert re.findall(r"line \d+ \*of\* many", html) == lines
+    assert html.endswith("<p>after <em>all</em></p>\n")
+    check(render("# " + "x" * 20_000))
+
+
 def test_a_formula_that_cannot_be_read_is_shown_as_it_is() -> None:
     assert "<code>\\frac{</code>" in render(r"$\frac{$") or "\\frac{" in render(r"$\frac{$")
 

@@ -135,7 +135,7 @@ class Away:
 
     def __init__(self, office: Office) -> None:
         self._sessions, self.is_away = office.store.web_sessions, False
-        self.open, self.end, self.end_all = self._sessions.open, self._sessions.end, self._sessions.end_all
+        self.open, self.end = self._sessions.open, self._sessions.end
 
     async def find(self, session_id: str) -> WebSession | None:
         self._check()

@@ -5,6 +5,7 @@ terms of leaders, the states of turns. After a restore of any kind:
 
 * the counters are lifted above whatever they were before: to the time in milliseconds, as epochs are;
 * batches are given up by whoever held them;
+* web sessions end, because somebody may have signed out since; people sign in again;
 * turns that had not ended are ended, unless the live service still knows them. The others were answered after the
   backup, or nobody waits for them any more, and to run them would answer them a second time.
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, tuple_, update
+from sqlalchemy import Connection, Row, delete, insert, select, tuple_, update
 
 from axon.adapters.store import schema
 from axon.adapters.store.tables.terms import CONTROL
@@ -46,6 +47,7 @@ def settle(connection: Connection, *, now: float, known: Known | None) -> Settle
     run again."""
     _lift(connection, int(now * 1000))
     connection.execute(update(schema.batches).values(holder="", held_until=0.0))
+    connection.execute(delete(schema.web_sessions))
     num_ended = num_left = 0
     after: tuple[float, str] | None = None
     while rows := _unfinished(connection, after):

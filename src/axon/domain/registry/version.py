@@ -10,7 +10,8 @@ class EngineSettings:
     """Settings of the engine that belong to a version, because another value gives other tokens."""
 
     kind: str = ""
-    """The engine: empty for the server's own choice, ``echo`` for the one that repeats its prompt."""
+    """The engine: empty for the server's own choice, ``axon``, ``vllm``, or ``echo`` for the one that repeats its
+    prompt."""
     dtype: str = "auto"
     max_model_len: int = 0
     """Context length in tokens; 0 for the model's own."""

@@ -73,11 +73,7 @@ class EngineCost:
 
 def gpu_cost(shape: Shape, *, fp8: bool = False) -> EngineCost:
     """The costs on H200s, of as many ranks as the weights need; raises ``InvalidInput`` if eight do not hold them,
-    or one does not in fp8, and for an architecture that runs on CPUs alone."""
-    if not shape.on_gpu:
-        raise InvalidInput(
-            f"{shape.name} has an architecture that runs on CPUs alone so far. Size it with --device cpu."
-        )
+    or one does not in fp8."""
     measured = figures.H200_8B if shape.num_parameters >= 2_000_000_000 else figures.H200_SMALL
     measured = figures.H200_8B_FP8 if fp8 else measured
     weight_bytes = shape.fp8_weight_bytes() if fp8 else shape.weight_bytes(int8=False)

@@ -17,8 +17,6 @@ class Shape:
     max_context: int
     num_idle_parameters: int = 0
     """Those of the experts that a token is not computed with."""
-    on_gpu: bool = True
-    """Whether the engine computes its architecture on a GPU."""
 
     @property
     def num_active_parameters(self) -> int:

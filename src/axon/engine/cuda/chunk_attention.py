@@ -22,12 +22,16 @@ def _attend(
     TILE: tl.constexpr,
     MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
+    WINDOW: tl.constexpr,
 ) -> tl.tensor:
     keys, values = keys.to(queries.dtype), values.to(queries.dtype)  # they may be fp8
     scores = tl.dot(queries, keys.T, input_precision=PRECISION)
     if MASKED:
         tokens = first_token + tl.arange(0, TILE)
-        scores = tl.where(tokens[None, :] <= query_positions[:, None], scores, float("-inf"))
+        seen = tokens[None, :] <= query_positions[:, None]
+        if WINDOW > 0:
+            seen = seen & (tokens[None, :] > query_positions[:, None] - WINDOW)
+        scores = tl.where(seen, scores, float("-inf"))
     new_highest = tl.maximum(highest, tl.max(scores, 1) * scale)
     weights = tl.exp2(scores * scale - new_highest[:, None])  # one operation for product and difference
     shrink = tl.exp2(highest - new_highest)
@@ -93,8 +97,12 @@ def chunk_attention(
     STAGES: tl.constexpr,
     DESCRIBED: tl.constexpr,
     PRECISION: tl.constexpr,
+    WINDOW: tl.constexpr = 0,
 ) -> None:
-    """``tiles`` [query tile, 4]: first row, number of rows (0: nothing to do), position of the first row, slot."""
+    """``tiles`` [query tile, 4]: first row, number of rows (0: nothing to do), position of the first row, slot.
+
+    WINDOW: the tokens that a query sees, its own included; 0: all.
+    """
     head = tl.program_id(0)
     tile = tiles + tl.program_id(1) * 4
     first_row = tl.load(tile)
@@ -113,21 +121,25 @@ def chunk_attention(
         query_positions = first_position + query
         end = first_position + num_rows
 
-        highest = tl.full([QUERIES], float("-inf"), tl.float32)
+        # With a window a query may see nothing of its first tile: the highest score must be a number then.
+        highest = tl.full([QUERIES], -1e30 if WINDOW > 0 else float("-inf"), tl.float32)
         total = tl.zeros([QUERIES], tl.float32)
         sums = tl.zeros([QUERIES, DIM_WIDTH], tl.float32)
         num_whole = (first_position + 1) // TILE  # tiles that every query sees all of
         num_tiles = tl.cdiv(end, TILE)
+        if WINDOW > 0:
+            num_whole = tl.maximum(first_position + 1 - WINDOW, 0) // TILE  # tiles that no query sees any of
         scale2 = scale * 1.4426950408889634
-        for index in tl.range(0, num_whole, num_stages=STAGES):
-            keys, values = _tile(
-                described, kv, table, index * TILE, end, head_row,
-                DIM, DIM_WIDTH, BLOCK_SIZE, BLOCK_ROWS, TILE, VALUES, DESCRIBED,
-            )  # fmt: skip
-            highest, total, sums = _attend(
-                queries, keys, values, query_positions, index * TILE, highest, total, sums, scale2,
-                TILE, False, PRECISION,
-            )  # fmt: skip
+        if WINDOW == 0:
+            for index in tl.range(0, num_whole, num_stages=STAGES):
+                keys, values = _tile(
+                    described, kv, table, index * TILE, end, head_row,
+                    DIM, DIM_WIDTH, BLOCK_SIZE, BLOCK_ROWS, TILE, VALUES, DESCRIBED,
+                )  # fmt: skip
+                highest, total, sums = _attend(
+                    queries, keys, values, query_positions, index * TILE, highest, total, sums, scale2,
+                    TILE, False, PRECISION, WINDOW,
+                )  # fmt: skip
         for index in tl.range(num_whole, num_tiles, num_stages=STAGES):
             keys, values = _tile(
                 described, kv, table, index * TILE, end, head_row,
@@ -135,7 +147,7 @@ def chunk_attention(
             )  # fmt: skip
             highest, total, sums = _attend(
                 queries, keys, values, query_positions, index * TILE, highest, total, sums, scale2,
-                TILE, True, PRECISION,
+                TILE, True, PRECISION, WINDOW,
             )  # fmt: skip
         sums = sums / total[:, None]
         target = out + rows * (NUM_HEADS * DIM) + head * DIM + at[None, :]

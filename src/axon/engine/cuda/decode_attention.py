@@ -103,8 +103,11 @@ def decode_attention(
     DESCRIBED: tl.constexpr,
     PRECISION: tl.constexpr,
     PDL: tl.constexpr,
+    WINDOW: tl.constexpr = 0,
 ) -> None:
     """EARLY: the first tile is loaded before the kernel waits for the one before it. DESCRIBED: tiles come by TMA.
+
+    WINDOW: the tokens that a row sees, its own included; 0: all.
 
     SCALED: ``qkv`` is a product of fp8 numbers, whose scales it is multiplied with, and ``largest`` [row, KV head]
     gets the largest number of what a KV head's queries see.
@@ -121,8 +124,10 @@ def decode_attention(
     position = tl.load(positions + row)
     table = tables + tl.load(slots + row) * table_width
     num_tiles = tl.cdiv(position, TILE)
-    per_split = tl.maximum(tl.cdiv(num_tiles, NUM_SPLITS), 1)
-    num_active = tl.maximum(tl.cdiv(num_tiles, per_split), 1)
+    lowest = tl.maximum(position + 1 - WINDOW, 0) if WINDOW > 0 else 0
+    num_hidden = lowest // TILE  # tiles of which the row sees nothing
+    per_split = tl.maximum(tl.cdiv(num_tiles - num_hidden, NUM_SPLITS), 1)
+    num_active = tl.maximum(tl.cdiv(num_tiles - num_hidden, per_split), 1)
     if split < num_active:
         at = tl.arange(0, DIM_WIDTH)
         partner = (at + HALF) % DIM
@@ -131,7 +136,7 @@ def decode_attention(
         in_group = (group < GROUP)[:, None] & in_dim[None, :]
         in_tile = tl.arange(0, TILE)
         head_row = layer_row + head * BLOCK_SIZE
-        first = split * per_split
+        first = num_hidden + split * per_split
         end = tl.minimum(first + per_split, num_tiles)
         cos = tl.load(cos_table + position * HALF + at % HALF, mask=in_dim, other=0.0)
         sin = tl.load(sin_table + position * HALF + at % HALF, mask=in_dim, other=0.0)
@@ -139,6 +144,8 @@ def decode_attention(
         if EARLY:
             early_token = first * TILE + in_tile
             early_seen = early_token < position
+            if WINDOW > 0:
+                early_seen = early_seen & (early_token >= lowest)
             early_block = tl.load(table + early_token // BLOCK_SIZE, mask=early_seen, other=0).to(tl.int64)
             early_row = early_block * BLOCK_ROWS + head_row + early_token % BLOCK_SIZE
             early_place = kv + early_row[:, None] * DIM + at[None, :]
@@ -177,6 +184,8 @@ def decode_attention(
         for tile in tl.range(start, end, num_stages=STAGES):
             token = tile * TILE + in_tile
             seen = token < position
+            if WINDOW > 0:
+                seen = seen & (token >= lowest)
             if DESCRIBED:
                 first_row = tl.load(table + tile) * BLOCK_ROWS + head_row
                 keys = described.load([first_row, 0])

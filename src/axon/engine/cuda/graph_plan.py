@@ -14,10 +14,12 @@ class GraphKey:
 
     kind: Literal["chunks", "decodes"]
     size: int
+    num_pages: int = 0
+    """Pages of a row's LoRA adapter for which there is room; 0: no row has one."""
 
 
 class GraphPlan:
-    """The graphs that are missing; no I/O, no clock."""
+    """The graphs that are missing; no I/O, no clock. Those with adapters are missing once a step did without one."""
 
     def __init__(self, *, decode_sizes: Sequence[int], chunk_sizes: Sequence[int]) -> None:
         decodes = [GraphKey("decodes", size) for size in sorted(decode_sizes)]
@@ -26,6 +28,8 @@ class GraphPlan:
         """The largest of each kind."""
         self._missing = dict.fromkeys([*self.largest, *decodes, *chunks])
         self._missed: GraphKey | None = None
+        self._adapted: set[GraphKey] = set()
+        self._is_full = False
 
     @property
     def is_done(self) -> bool:
@@ -35,6 +39,9 @@ class GraphPlan:
     def miss(self, key: GraphKey) -> None:
         """Notes that a step did without this graph."""
         self._missed = key
+        if key.num_pages and key not in self._adapted and not self._is_full:
+            self._adapted.add(key)
+            self._missing[key] = None
 
     def take(self) -> GraphKey | None:
         """The graph to record now, which is missing no more; None if none is."""
@@ -46,3 +53,4 @@ class GraphPlan:
     def give_up(self) -> None:
         """Counts none as missing: there is no memory for more."""
         self._missing.clear()
+        self._is_full = True

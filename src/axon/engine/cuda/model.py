@@ -3,23 +3,27 @@
 Knows no sequences and no sampling.
 """
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING
 
 import torch
 
-from axon.engine.cuda import tuning
-from axon.engine.cuda.chunk_attention import chunk_attention
-from axon.engine.cuda.decode_attention import decode_attention
+from axon.engine.cuda.attending import Attending
+from axon.engine.cuda.experts import Mixture
 from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
 from axon.engine.cuda.kv_memory import KVBlocks
-from axon.engine.cuda.layers import Layer, Source, load_layer, rope_table
+from axon.engine.cuda.layers import Layer, Matrix, Source, load_layer
+from axon.engine.cuda.low_rank import Adapting
+from axon.engine.cuda.packed import Packed
 from axon.engine.cuda.products import Products
-from axon.engine.cuda.rope import rope_write
 from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate, round_rows
 from axon.engine.cuda.rows import FP8, Parts, Rows, empty_rows
 from axon.engine.cuda.scratch import Scratch
 from axon.engine.load.architecture import Architecture
 from axon.engine.parallel.group import Alone, Group
+
+if TYPE_CHECKING:
+    from axon.engine.cuda.adapter_pages import CudaAdapters
 
 _GATE_WIDTH = 1024
 _FEW = 64
@@ -49,24 +53,31 @@ class CudaLlama:
         self._embedding = weights.take("model.embed_tokens.weight").to(device)
         self.dtype = self._embedding.dtype
         numbers = range(architecture.num_layers)
-        self._layers = [load_layer(architecture, weights, index, device, fp8=fp8) for index in numbers]
+        self._pdl = overlaps(device)
+        packs = self._pdl and self.dtype == torch.bfloat16 and architecture.family.is_plain
+        self._layers = [load_layer(architecture, weights, each, device, fp8=fp8, packs=packs) for each in numbers]
         self._norm = weights.take("model.norm.weight").to(device)
         head = self._embedding if architecture.tied_embedding else weights.take("lm_head.weight").to(device)
         self._head = Rows(head)
-        self._cos, self._sin = rope_table(architecture, max_model_len, device)
-        self._pdl = overlaps(device)
         self._is_exact = self.dtype == torch.float32
-        self._precision = "ieee" if self._is_exact else "tf32"
         self._rows_dtype = FP8 if fp8 else self.dtype
         self._scratch = Scratch(architecture, max_rows, self.dtype, device, fp8=fp8)
+        self._attending = Attending(architecture, self._scratch, max_model_len, device, is_exact=self._is_exact)
         eps = architecture.rms_norm_eps
         self._products = Products(architecture.hidden_size, self.dtype, device, eps=eps, pdl=self._pdl)
+        experts = architecture.experts
+        self._mixture = Mixture(experts, self.dtype, device, pdl=self._pdl) if experts else None
+        self._embedding_factor = float(torch.tensor(architecture.embedding_scale).to(self.dtype))
+        self._gelu = architecture.family.activation != "silu"
+        self.adapters: CudaAdapters | None = None
+        """The LoRA adapters that rows may be computed with, where there are any."""
 
     def decode(
         self, inputs: dict[str, torch.Tensor], num_rows: int, sampled: torch.Tensor, kv: KVBlocks
     ) -> torch.Tensor:
         """Computes one token of each sequence and returns their logits; enters new blocks into the block tables."""
-        if num_rows == 1 and self._takes_one_row():
+        adapting = self._adapting(inputs, "adapter", chunks=False)
+        if num_rows == 1 and adapting is None and self._takes_one_row():
             return self._decode_one(inputs, sampled, kv)
         scratch, pdl = self._scratch, self._pdl
         residual, normed, seen = scratch.residual[:num_rows], scratch.normed.first(num_rows), scratch.seen[:num_rows]
@@ -76,22 +87,31 @@ class CudaLlama:
         self._embed(inputs, num_rows, sampled, residual, normed, kv, update=True, pdl=pdl)
         for index, layer in enumerate(self._layers):
             qkv = self._products.product("qkv", normed, layer.qkv)
-            self._decode_attention(index, layer, qkv, inputs["positions"], inputs["slots"], num_rows, seen, kv, pdl=pdl)
+            if adapting is not None:
+                adapting.add(index, "qkv", normed.values, qkv, pdl=pdl)
+            self._attending.decode(index, layer, qkv, inputs["positions"], inputs["slots"], num_rows, seen, kv, pdl=pdl)
             if rounds:
                 rows = Rows(seen, largest=scratch.seen_largest[:num_rows])
             else:
                 rows = self._rounded(seen, scratch.seen_rows, pdl=pdl)
             output = self._summed("output", rows, layer.output)
-            self._add_norm(output, residual, layer.mlp_norm, normed, pdl=pdl, cleared=largest if rounds else None)
-            if rounds:
+            if adapting is not None:
+                adapting.add(index, "output", seen, output, pdl=pdl)
+            cleared = largest if rounds else None
+            self._add_norm(
+                output, residual, layer.mlp_norm, normed, pdl=pdl, cleared=cleared, post=layer.attention_post
+            )
+            if layer.router is not None:
+                down = self._mixed(layer, normed, pdl=pdl)
+            elif rounds:
                 gated = Rows(scratch.gated_wide[:num_rows], largest=largest)
                 self._products.gated(normed, layer.gate_up, gated)
+                down = self._summed("down", gated, layer.down)
             else:
-                gated = scratch.gated.first(num_rows)
-                self._gate(self._products.product("gate_up", normed, layer.gate_up), gated, pdl=pdl)
-            down = self._summed("down", gated, layer.down)
+                gate_up = self._products.product("gate_up", normed, layer.gate_up)
+                down = self._gated_down(index, gate_up, normed, scratch.gated.first(num_rows), adapting, pdl=pdl)
             target = last_normed if index + 1 == len(self._layers) else normed
-            self._add_norm(down, residual, self._norm_after(index), target, pdl=pdl)
+            self._add_norm(down, residual, self._norm_after(index), target, pdl=pdl, post=layer.mlp_post)
         return self._whole(self._products.product("head", last_normed, self._head).tensor.view(num_rows, -1))
 
     def chunks(
@@ -111,29 +131,38 @@ class CudaLlama:
         kept = inputs["drawn_rows"]
         if "scored_rows" in inputs:
             kept = torch.cat([kept, inputs["scored_rows"]])
+        adapting = self._adapting(inputs, "adapter", chunks=True)
         self._embed(inputs, num_rows, sampled, residual, normed, kv, update=False, pdl=False)
         for index, layer in enumerate(self._layers):
             qkv = self._products.plain(normed, layer.qkv)
+            if adapting is not None:
+                adapting.add(index, "qkv", normed.values, qkv, pdl=False)
             if num_decodes:
                 positions, slots = inputs["positions"], inputs["slots"]
-                self._decode_attention(index, layer, qkv, positions, slots, num_decodes, seen, kv, pdl=False)
+                self._attending.decode(index, layer, qkv, positions, slots, num_decodes, seen, kv, pdl=False)
             if num_decodes < num_rows:
-                self._chunk_attention(index, layer, qkv, inputs, num_decodes, seen, kv)
+                self._attending.chunks(index, layer, qkv, inputs, num_decodes, seen, kv)
             del qkv
             if index == shape.num_layers - 1:  # keys and values are written: only rows with a result go on
                 seen, residual = seen[kept], residual[kept]
                 normed = normed.first(len(residual))
                 if not len(residual):
                     return residual
+                adapting = self._adapting(inputs, "kept_adapter", chunks=True)
             output = self._plain_summed(self._rounded(seen, None, pdl=False), layer.output)
-            self._add_norm(output, residual, layer.mlp_norm, normed, pdl=False)
-            gated = empty_rows(len(normed), shape.intermediate_size, self._rows_dtype, self.device)
-            self._gate(self._products.plain(normed, layer.gate_up), gated, pdl=False)
-            down = self._plain_summed(gated, layer.down)
+            if adapting is not None:
+                adapting.add(index, "output", seen, output, pdl=False)
+            self._add_norm(output, residual, layer.mlp_norm, normed, pdl=False, post=layer.attention_post)
+            if layer.router is not None:
+                down = self._mixed(layer, normed, pdl=False)
+            else:
+                gated = empty_rows(len(normed), shape.intermediate_size, self._rows_dtype, self.device)
+                gate_up = self._products.plain(normed, layer.gate_up)
+                down = self._gated_down(index, gate_up, normed, gated, adapting, pdl=False, plain=True)
+                del gate_up, gated
             if index == shape.num_layers - 1 and self.is_fp8:  # the head reads no fp8
                 normed = empty_rows(len(residual), shape.hidden_size, self.dtype, self.device)
-            self._add_norm(down, residual, self._norm_after(index), normed, pdl=False)
-            del gated
+            self._add_norm(down, residual, self._norm_after(index), normed, pdl=False, post=layer.mlp_post)
         return normed.values
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -147,32 +176,60 @@ class CudaLlama:
         qkv, logits, one_row = scratch.qkv, scratch.logits, self._products.one_row
         self._embed(inputs, 1, sampled, residual, scratch.normed.first(1), kv, update=True, pdl=pdl)
         for index, layer in enumerate(self._layers):
-            one_row("qkv", residual, layer.qkv.values, qkv, norm=layer.input_norm)
+            one_row("qkv", residual, layer.qkv, qkv, norm=layer.input_norm)
             positions, slots = inputs["positions"], inputs["slots"]
-            self._decode_attention(index, layer, Parts(qkv), positions, slots, 1, seen, kv, pdl=pdl)
-            one_row("output", seen, layer.output.values, residual, residual=residual)
-            one_row("gate_up", residual, layer.gate_up.values, gated, norm=layer.mlp_norm, gated=True)
-            one_row("down", gated, layer.down.values, residual, residual=residual)
-        one_row("head", residual, self._head.values, logits, norm=self._norm)
+            self._attending.decode(index, layer, Parts(qkv), positions, slots, 1, seen, kv, pdl=pdl)
+            one_row("output", seen, layer.output, residual, residual=residual)
+            one_row("gate_up", residual, layer.gate_up, gated, norm=layer.mlp_norm, gated=True)
+            one_row("down", gated, layer.down, residual, residual=residual)
+        one_row("head", residual, self._head, logits, norm=self._norm)
         return logits
+
+    def _adapting(self, inputs: dict[str, torch.Tensor], name: str, *, chunks: bool) -> Adapting | None:
+        """What adapters add to the products of a step; None where no row of it has one."""
+        if self.adapters is None or f"{name}_tiles" not in inputs:
+            return None
+        return Adapting(self.adapters, inputs[f"{name}_tiles"], inputs[f"{name}_rows"], chunks=chunks)
+
+    def _mixed(self, layer: Layer, normed: Rows, *, pdl: bool) -> Parts:
+        """What a mixture of experts makes of the rows, summed over the ranks."""
+        assert self._mixture is not None
+        assert layer.router is not None
+        assert isinstance(layer.gate_up, Rows), "experts are not packed"
+        assert isinstance(layer.down, Rows), "experts are not packed"
+        parts = self._mixture.compute(normed.values, layer.router, layer.gate_up, layer.down, pdl=pdl)
+        return Parts(self.group.add_up(parts.tensor.sum(0))) if self.group.is_cut else parts
+
+    def _gated_down(
+        self, index: int, gate_up: Parts, normed: Rows, gated: Rows, adapting: Adapting | None, *, pdl: bool,
+        plain: bool = False,
+    ) -> Parts:  # fmt: skip
+        """The rest of a plain MLP behind its first product: gate and second product. ``plain``: by cuBLAS."""
+        down = self._layers[index].down
+        if adapting is not None:
+            adapting.add(index, "gate_up", normed.values, gate_up, pdl=pdl)
+        self._gate(gate_up, gated, pdl=pdl)
+        result = self._plain_summed(gated, down) if plain else self._summed("down", gated, down)
+        if adapting is not None:
+            adapting.add(index, "down", gated.values, result, pdl=pdl)
+        return result
 
     def _takes_one_row(self) -> bool:
         if self.group.is_cut:
             return False  # a sum over ranks stands between a product and its residual
         layer = self._layers[0]
+        if self._mixture or self._gelu or self._embedding_factor != 1.0 or layer.attention_post is not None:
+            return False
+        names = ("qkv", "output", "gate_up", "down")
         return self._products.takes_one_row(
-            {
-                "qkv": layer.qkv,
-                "output": layer.output,
-                "gate_up": layer.gate_up,
-                "down": layer.down,
-                "head": self._head,
-            }
+            {"head": self._head, **dict(zip(names, self._layers[0].matrices, strict=True))}
         )
 
     def _rounds(self, num_rows: int) -> bool:
         """Whether so many rows go through kernels that gate and round them to fp8 on the way."""
         layer, heads = self._layers[0], self.architecture.num_kv_heads
+        if self.group.is_cut:
+            return False  # a sum over ranks stands behind the product that would round
         return heads == ceil_pow2(heads) and self._products.rounds(num_rows, layer.gate_up, layer.output, layer.down)
 
     def _norm_after(self, index: int) -> torch.Tensor:
@@ -200,7 +257,7 @@ class CudaLlama:
             inputs["ids"], sampled, self._embedding, residual, self._layers[0].input_norm,
             normed.values, _scales(normed), kv.tables, places, blocks, self.architecture.rms_norm_eps,
             SIZE=size, WIDTH=width, UPDATE=update, QUANTISED=normed.scales is not None, PDL=pdl,
-            **launch(num_warps=_norm_warps(width), pdl=pdl),
+            FACTOR=self._embedding_factor, **launch(num_warps=_norm_warps(width), pdl=pdl),
         )  # fmt: skip
 
     def _embed_part(
@@ -225,6 +282,7 @@ class CudaLlama:
         here = self.group.share.vocabulary(self.architecture.vocab_size)
         is_here = (ids >= here.start) & (ids < here.stop)
         rows = self._embedding[torch.where(is_here, ids - here.start, 0)] * is_here.unsqueeze(1)
+        rows = rows * self._embedding_factor if self._embedding_factor != 1.0 else rows
         residual.zero_()
         self._add_norm(Parts(self.group.add_up(rows)), residual, self._layers[0].input_norm, normed, pdl=False)
 
@@ -237,6 +295,7 @@ class CudaLlama:
         *,
         pdl: bool,
         cleared: torch.Tensor | None = None,
+        post: torch.Tensor | None = None,
     ) -> None:
         size = self.architecture.hidden_size
         width = ceil_pow2(size)
@@ -244,7 +303,8 @@ class CudaLlama:
             parts.tensor, parts.stride, *parts.scales, residual, weight, normed.values, _scales(normed),
             residual if cleared is None else cleared, self.architecture.rms_norm_eps, SIZE=size, WIDTH=width,
             NUM_PARTS=parts.count, SCALED=parts.is_scaled, QUANTISED=normed.scales is not None,
-            CLEARS=cleared is not None, PDL=pdl, **launch(num_warps=self._warps(len(residual), width), pdl=pdl),
+            CLEARS=cleared is not None, PDL=pdl, post=post,
+            **launch(num_warps=self._warps(len(residual), width), pdl=pdl),
         )  # fmt: skip
 
     def _warps(self, num_rows: int, width: int) -> int:
@@ -258,7 +318,7 @@ class CudaLlama:
         gate[(len(gated), -(-size // width))](
             parts.tensor, parts.stride, *parts.scales, gated.values, _scales(gated),
             SIZE=size, WIDTH=width, NUM_PARTS=parts.count, SCALED=parts.is_scaled, QUANTISED=quantised, PDL=pdl,
-            **launch(num_warps=max(4, min(32, width // 1024)), pdl=pdl),
+            GELU=self._gelu, **launch(num_warps=max(4, min(32, width // 1024)), pdl=pdl),
         )  # fmt: skip
 
     def _rounded(self, rows: torch.Tensor, out: Rows | None, *, pdl: bool) -> Rows:
@@ -274,13 +334,15 @@ class CudaLlama:
         )  # fmt: skip
         return target
 
-    def _summed(self, name: str, rows: Rows, weight: Rows) -> Parts:
+    def _summed(self, name: str, rows: Rows, weight: Matrix) -> Parts:
         """A product whose inputs are cut over the ranks, summed over them."""
         return self._plain_summed(rows, weight) if self.group.is_cut else self._products.product(name, rows, weight)
 
-    def _plain_summed(self, rows: Rows, weight: Rows) -> Parts:
+    def _plain_summed(self, rows: Rows, weight: Matrix) -> Parts:
         product = self._products.plain(rows, weight)
-        return Parts(self.group.add_up(product.tensor)) if self.group.is_cut else product
+        if not self.group.is_cut:
+            return product
+        return Parts(self.group.add_up(product.whole().to(self.dtype) if product.is_scaled else product.tensor))
 
     def _whole(self, logits: torch.Tensor) -> torch.Tensor:
         """The logits of the whole vocabulary, on the rank that draws."""
@@ -288,95 +350,23 @@ class CudaLlama:
             return logits
         return self.group.gather(logits)[:, : self.architecture.vocab_size].contiguous()
 
-    def _decode_attention(
-        self,
-        index: int,
-        layer: Layer,
-        qkv: Parts,
-        positions: torch.Tensor,
-        slots: torch.Tensor,
-        num_rows: int,
-        seen: torch.Tensor,
-        kv: KVBlocks,
-        *,
-        pdl: bool,
-    ) -> None:
-        model, scratch = self.architecture, self._scratch
-        shape = self._decode_shape(num_rows, kv.block_size)
-        described = shape.described and kv.described
-        decode_attention[(model.num_kv_heads, num_rows, shape.num_splits)](
-            qkv.tensor, qkv.stride, *qkv.scales, *self._head_weights(layer), self._cos, self._sin, positions, slots,
-            kv.tables, kv.table_width, kv.descriptor if described else kv.tensor, kv.tensor, kv.layer_row(index), seen,
-            scratch.seen_largest, scratch.part_sums, scratch.part_logs, scratch.arrivals,
-            model.head_dim**-0.5, model.rms_norm_eps, NUM_HEADS=model.num_heads, NUM_KV_HEADS=model.num_kv_heads,
-            GROUP_WIDTH=max(16, ceil_pow2(model.group_size)), DIM=model.head_dim, DIM_WIDTH=_dim_width(model),
-            BLOCK_SIZE=kv.block_size, BLOCK_ROWS=kv.block_rows, TILE=shape.tile, NUM_SPLITS=shape.num_splits,
-            NUM_PARTS=qkv.count, BIAS=model.qkv_bias, NORM=model.qk_norm, SCALED=qkv.is_scaled,
-            STAGES=shape.stages, EARLY=shape.early, DESCRIBED=described, PRECISION=self._precision, PDL=pdl,
-            **launch(num_warps=shape.num_warps, pdl=pdl),
-        )  # fmt: skip
-
-    def _chunk_attention(
-        self,
-        index: int,
-        layer: Layer,
-        qkv: Parts,
-        inputs: dict[str, torch.Tensor],
-        first: int,
-        seen: torch.Tensor,
-        kv: KVBlocks,
-    ) -> None:
-        """Rotates, stores and attends for the prompt chunks: the rows from ``first`` on."""
-        model = self.architecture
-        common: dict[str, Any] = {
-            "NUM_HEADS": model.num_heads,
-            "NUM_KV_HEADS": model.num_kv_heads,
-            "DIM": model.head_dim,
-            "BLOCK_SIZE": kv.block_size,
-            "BLOCK_ROWS": kv.block_rows,
-        }
-        rows, (row_scales, output_scales) = qkv.tensor, qkv.scales
-        rope_write[(len(rows) - first,)](
-            rows[first:], row_scales[first:], output_scales, *self._head_weights(layer), self._cos, self._sin,
-            inputs["positions"][first:], inputs["slots"][first:], kv.tables, kv.table_width, kv.tensor,
-            kv.layer_row(index), model.rms_norm_eps,
-            HEADS_WIDTH=ceil_pow2(model.num_heads), KV_HEADS_WIDTH=ceil_pow2(model.num_kv_heads),
-            HALF_WIDTH=ceil_pow2(model.head_dim // 2), BIAS=model.qkv_bias, NORM=model.qk_norm,
-            SCALED=qkv.is_scaled, **common, **launch(num_warps=4),
-        )  # fmt: skip
-        shape = tuning.chunk_shape(kv.block_size, is_exact=self._is_exact)
-        described = kv.described and shape.tile == kv.block_size
-        chunk_attention[(model.num_heads, len(inputs["tiles"]))](
-            rows, kv.descriptor if described else kv.tensor, kv.tensor, kv.layer_row(index), kv.tables, kv.table_width,
-            inputs["tiles"], seen, model.head_dim**-0.5,
-            DIM_WIDTH=_dim_width(model), QUERIES=shape.queries, TILE=shape.tile, STAGES=shape.stages,
-            DESCRIBED=described, PRECISION=self._precision, **common, **launch(num_warps=shape.num_warps),
-        )  # fmt: skip
-
-    def _head_weights(self, layer: Layer) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Bias and head norms; where a model has none, any tensor stands in, which the kernel does not read."""
-        bias, query_norm, key_norm = layer.bias, layer.query_norm, layer.key_norm
-        none = layer.input_norm
-        return (
-            none if bias is None else bias,
-            none if query_norm is None else query_norm,
-            none if key_norm is None else key_norm,
-        )
-
-    def _decode_shape(self, num_rows: int, block_size: int) -> tuning.DecodeShape:
-        return tuning.decode_shape(num_rows, block_size, is_exact=self._is_exact)
-
     @property
     def queries_per_tile(self) -> int:
         """Queries that one program of ``chunk_attention`` serves."""
-        return tuning.chunk_shape(64, is_exact=self._is_exact).queries
+        return self._attending.chunk_shape(64).queries
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether matrices are in four bits."""
+        return any(isinstance(each, Packed) for layer in self._layers for each in layer.matrices)
 
     @property
     def num_weights(self) -> int:
         """Weights that each token is multiplied with."""
-        layer = self._layers[0]
-        per_layer = sum(weight.values.numel() for weight in (layer.qkv, layer.output, layer.gate_up, layer.down))
-        return per_layer * len(self._layers) + self._head.values.numel()
+        total = (
+            sum(math.prod(each.shape) for layer in self._layers for each in layer.matrices) + self._head.values.numel()
+        )
+        return total - self.architecture.num_idle_parameters()
 
 
 def _scales(rows: Rows) -> torch.Tensor:
@@ -386,7 +376,3 @@ def _scales(rows: Rows) -> torch.Tensor:
 
 def _norm_warps(width: int) -> int:
     return 8 if width > 2048 else 4 if width > 512 else 1
-
-
-def _dim_width(model: Architecture) -> int:
-    return max(16, ceil_pow2(model.head_dim))

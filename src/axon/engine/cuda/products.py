@@ -1,8 +1,10 @@
 """Matrix products of rows with weights: chooses the kernel by the number of rows. Holds no weights.
 
 One row goes through ``one_row``, a few through ``few_rows``, more through cuBLAS. In fp8 one row is a few, and the
-products leave out the scales; see ``rows``.
+products leave out the scales; see ``rows``. Weights in four bits are unpacked on the way: see ``packed_products``.
 """
+
+from collections.abc import Mapping
 
 import torch
 from torch.nn import functional
@@ -10,6 +12,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from axon.engine.cuda import tuning
 from axon.engine.cuda.jit import launch
+from axon.engine.cuda.layers import Matrix
+from axon.engine.cuda.packed import Packed
+from axon.engine.cuda.packed_products import PackedProducts
 from axon.engine.cuda.product_kernels import few_rows, few_rows_gated, one_row
 from axon.engine.cuda.rows import Parts, Rows
 
@@ -23,15 +28,18 @@ class Products:
         self._hidden_size, self._dtype, self._device = hidden_size, dtype, device
         self._eps, self._pdl = eps, pdl
         self._one = torch.ones((), device=device)
+        self.packed = PackedProducts(dtype, pdl=pdl)
 
-    def product(self, name: str, rows: Rows, weight: Rows) -> Parts:
+    def product(self, name: str, rows: Rows, weight: Matrix) -> Parts:
         """The product of a step of decodes."""
+        if isinstance(weight, Packed):
+            return self.packed.product(name, rows.values, weight)
         num_rows, (num_outputs, num_inputs) = len(rows), weight.values.shape
         is_fp8 = weight.scales is not None
         shape = None
         if name == "head" and num_rows == 1 and self.takes_one_row({name: weight}):
             logits = torch.empty(1, num_outputs, dtype=self._dtype, device=self._device)
-            self.one_row(name, rows.values, weight.values, logits)
+            self.one_row(name, rows.values, weight, logits)
             return Parts(logits)
         if self._pdl and self._dtype == torch.bfloat16:
             shape = tuning.few_rows(name, self._hidden_size, num_rows, num_outputs, num_inputs, fp8=is_fp8)
@@ -43,8 +51,10 @@ class Products:
         self.few_rows(rows, weight.values, out, scales, shape)
         return Parts(out, shape.num_parts, num_rows * num_outputs, scales, weight.scales)
 
-    def plain(self, rows: Rows, weight: Rows) -> Parts:
-        """The product by cuBLAS."""
+    def plain(self, rows: Rows, weight: Matrix) -> Parts:
+        """The product in one part: by cuBLAS, or with weights in four bits."""
+        if isinstance(weight, Packed):
+            return self.packed.product("", rows.values, weight)
         if weight.scales is None:
             return Parts(functional.linear(rows.values, weight.values))
         product = torch._scaled_mm(
@@ -73,8 +83,9 @@ class Products:
             **launch(num_warps=shape.num_warps, pdl=True),
         )  # fmt: skip
 
-    def gated(self, rows: Rows, weight: Rows, out: Rows, shape: tuning.FewRows | None = None) -> None:
+    def gated(self, rows: Rows, weight: Matrix, out: Rows, shape: tuning.FewRows | None = None) -> None:
         """Writes the gate of a product of a few rows in fp8, unrounded, and the largest number of each row."""
+        assert isinstance(weight, Rows), "asked before"
         num_rows, num_outputs, num_inputs = len(rows), out.values.shape[1], weight.values.shape[1]
         shape = shape or tuning.few_rows("gated", self._hidden_size, num_rows, num_outputs, num_inputs, fp8=True)
         assert shape is not None, "asked before"
@@ -86,12 +97,12 @@ class Products:
             AHEAD=_AHEAD_BYTES, LINE=128, PDL=True, **launch(num_warps=shape.num_warps, pdl=True),
         )  # fmt: skip
 
-    def rounds(self, num_rows: int, gate_up: Rows, output: Rows, down: Rows) -> bool:
+    def rounds(self, num_rows: int, gate_up: Matrix, output: Matrix, down: Matrix) -> bool:
         """Whether so many rows go through kernels that gate and round them to fp8 on the way."""
-        if not self._pdl or gate_up.scales is None:
+        if not self._pdl or isinstance(gate_up, Packed) or gate_up.scales is None:
             return False
         weights = {"gated": gate_up, "output": output, "down": down}
-        shapes = {name: (weight.values.shape[0], weight.values.shape[1]) for name, weight in weights.items()}
+        shapes = {name: weight.shape for name, weight in weights.items()}
         shapes["gated"] = (shapes["gated"][0] // 2, shapes["gated"][1])
         size = self._hidden_size
         found = {name: tuning.few_rows(name, size, num_rows, *each, fp8=True) for name, each in shapes.items()}
@@ -102,7 +113,7 @@ class Products:
         self,
         name: str,
         x: torch.Tensor,
-        weight: torch.Tensor,
+        matrix: Matrix,
         out: torch.Tensor,
         *,
         norm: torch.Tensor | None = None,
@@ -110,6 +121,8 @@ class Products:
         gated: bool = False,
     ) -> None:
         """Writes the product of one row, whose norm, residual or gate is fused in."""
+        assert isinstance(matrix, Rows), "asked before"
+        weight = matrix.values
         num_outputs, num_inputs = weight.shape[0] // (2 if gated else 1), weight.shape[1]
         shape = tuning.one_row(name, self._hidden_size, num_outputs, num_inputs)
         assert shape is not None, "asked before"
@@ -121,10 +134,11 @@ class Products:
             **launch(num_warps=shape.num_warps, pdl=self._pdl),
         )  # fmt: skip
 
-    def takes_one_row(self, weights: dict[str, Rows]) -> bool:
+    def takes_one_row(self, weights: Mapping[str, Matrix]) -> bool:
         """Whether one row can go through ``one_row`` in all of these products."""
         return all(
-            weight.scales is None
+            isinstance(weight, Rows)
+            and weight.scales is None
             and tuning.one_row(
                 name,
                 self._hidden_size,

@@ -3,9 +3,20 @@
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGraph:
+    """A recorded step with prompt chunks, and its input buffers."""
+
+    words: torch.Tensor
+    inputs: dict[str, torch.Tensor]
+    graph: Any
+    logits: torch.Tensor
 
 
 def record(compute: Callable[[], torch.Tensor], *, stream: Any, pool: Any) -> tuple[Any, torch.Tensor]:

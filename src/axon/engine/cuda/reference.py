@@ -1,9 +1,12 @@
 """What kernels compute, in plain PyTorch: the reference for them. Slow, and runs anywhere."""
 
+from collections.abc import Sequence
+
 import torch
 from torch.nn import functional
 
 from axon.engine.cuda.rows import Rows, quantise, widen
+from axon.engine.load.architecture import Experts
 
 
 def attend(
@@ -40,3 +43,43 @@ def gated(rows: Rows, gate_up: Rows) -> torch.Tensor:
     """silu of the upper half of a product times its lower half."""
     first, second = (widen(rows) @ widen(gate_up).T).chunk(2, -1)
     return functional.silu(first) * second
+
+
+def mixture(
+    rows: torch.Tensor, router: torch.Tensor, gate_up: torch.Tensor, down: torch.Tensor, experts: Experts
+) -> torch.Tensor:
+    """What the chosen experts make of each row, in float32; ``gate_up`` and ``down`` are those of all experts, one
+    below the other."""
+    wide, shares, chosen = rows.float(), *choose(rows, router, experts)
+    total = torch.zeros_like(wide)
+    for number, (first, second) in enumerate(zip(gate_up.chunk(experts.count), down.chunk(experts.count), strict=True)):
+        found, places = torch.where(chosen == number)
+        gate, up = (wide[found] @ first.float().T).chunk(2, -1)
+        inner = (functional.silu(gate) * up).to(rows.dtype).float()
+        total.index_add_(0, found, inner @ second.float().T * shares[found, places, None])
+    return total
+
+
+def choose(rows: torch.Tensor, router: torch.Tensor, experts: Experts) -> tuple[torch.Tensor, torch.Tensor]:
+    """The shares of each row's experts and their numbers, the likeliest first, both [row, experts of a row]."""
+    likely = torch.softmax(rows.float() @ router.float().T, -1)
+    shares, chosen = torch.topk(likely, experts.per_token, dim=-1)
+    return shares / shares.sum(-1, keepdim=True) if experts.normalises else shares, chosen
+
+
+def adapted(
+    inputs: torch.Tensor,
+    outputs: torch.Tensor,
+    adapters: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
+    adapter_of: Sequence[int],
+) -> torch.Tensor:
+    """Outputs [row, output] and what each row's adapter adds to them, in float32; -1: the row has none.
+
+    An adapter has two matrices [rank, input] and [output, rank] for each module whose outputs stand side by side.
+    """
+    wide = outputs.float().clone()
+    for row, number in enumerate(adapter_of):
+        if number >= 0:
+            more = [second.float() @ (first.float() @ inputs[row].float()) for first, second in adapters[number]]
+            wide[row] += torch.cat(more)
+    return wide

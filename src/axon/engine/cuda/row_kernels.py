@@ -75,6 +75,25 @@ def _scaled(
 
 
 @kernel
+def _normed(
+    parts: tl.tensor,
+    part_stride: tl.tensor,
+    place: tl.tensor,
+    weight: tl.tensor,
+    mask: tl.tensor,
+    eps: tl.tensor,
+    SIZE: tl.constexpr,
+    NUM_PARTS: tl.constexpr,
+) -> tl.tensor:
+    """The sum of a product's parts, normalised in float32."""
+    values = tl.load(parts + place, mask=mask, other=0.0).to(tl.float32)
+    for part in tl.static_range(1, NUM_PARTS):
+        values += tl.load(parts + part * part_stride + place, mask=mask, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(values * values, 0) / SIZE + eps)
+    return values * scale * tl.load(weight, mask=mask, other=0.0).to(tl.float32)
+
+
+@kernel
 def embed_norm(
     ids: tl.tensor,
     sampled: tl.tensor,
@@ -92,10 +111,11 @@ def embed_norm(
     UPDATE: tl.constexpr,
     QUANTISED: tl.constexpr,
     PDL: tl.constexpr,
+    FACTOR: tl.constexpr = 1.0,
 ) -> None:
     """Writes each id's embedding and its norm. An id of -1 - n stands for the n-th token drawn by the step before.
 
-    UPDATE: each row may enter one new block into its sequence's block table.
+    UPDATE: each row may enter one new block into its sequence's block table. FACTOR: embeddings are multiplied by it.
     """
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, WIDTH)
@@ -106,6 +126,8 @@ def embed_norm(
     if id < 0:
         id = tl.load(sampled - 1 - id)
     values = tl.load(embedding + id.to(tl.int64) * SIZE + at, mask=at < SIZE, other=0.0)
+    if FACTOR != 1.0:
+        values = (values.to(tl.float32) * FACTOR).to(residual.dtype.element_ty)
     tl.store(residual + row * SIZE + at, values, mask=at < SIZE)
     wide = values.to(tl.float32)
     weights = tl.load(weight + at, mask=at < SIZE, other=0.0).to(tl.float32)
@@ -139,10 +161,12 @@ def add_norm(
     QUANTISED: tl.constexpr,
     CLEARS: tl.constexpr,
     PDL: tl.constexpr,
+    post: tl.tensor = None,
 ) -> None:
     """Adds the partial sums to the residual and writes its norm to ``out``.
 
-    CLEARS: ``cleared`` of the row is set to 0, for the kernels that look for the largest number of another row.
+    ``post``: weights of a norm that the sums go through before they are added. CLEARS: ``cleared`` of the row is set
+    to 0, for the kernels that look for the largest number of another row.
     """
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, WIDTH)
@@ -158,6 +182,8 @@ def add_norm(
         row_scale = tl.load(row_scales + row)
         place = row * SIZE + at
         wide += _scaled(parts, part_stride, row_scale, fixed_scales, place, at < SIZE, NUM_PARTS)
+    elif post is not None:
+        wide += _normed(parts, part_stride, row * SIZE + at, post + at, at < SIZE, eps, SIZE, NUM_PARTS)
     else:
         for part in tl.static_range(NUM_PARTS):
             wide += tl.load(parts + part * part_stride + row * SIZE + at, mask=at < SIZE, other=0.0).to(tl.float32)
@@ -185,8 +211,12 @@ def gate(
     SCALED: tl.constexpr,
     QUANTISED: tl.constexpr,
     PDL: tl.constexpr,
+    GELU: tl.constexpr = False,
 ) -> None:
-    """silu(first half) times second half of each row. QUANTISED: a program writes a whole row."""
+    """silu(first half) times second half of each row; GELU: its approximation with tanh in place of silu.
+
+    QUANTISED: a program writes a whole row.
+    """
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     if PDL:
@@ -206,7 +236,8 @@ def gate(
             base = parts + part * part_stride + row * (2 * SIZE)
             first += tl.load(base + at, mask=at < SIZE, other=0.0).to(tl.float32)
             second += tl.load(base + SIZE + at, mask=at < SIZE, other=0.0).to(tl.float32)
-    result = first * tl.sigmoid(first) * second
+    slope = 1.5957691216057308 * (first + 0.044715 * first * first * first) if GELU else first
+    result = first * tl.sigmoid(slope) * second
     if QUANTISED:
         _write_fp8(out, scales, row, at, result, tl.max(tl.abs(result), 0), 1.0, SIZE)
     else:

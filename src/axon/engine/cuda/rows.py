@@ -28,6 +28,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.values.shape[0], self.values.shape[1]
+
     def first(self, count: int) -> "Rows":
         """The first rows, in the same memory."""
         return Rows(self.values[:count], None if self.scales is None else self.scales[:count])

@@ -9,7 +9,7 @@ yet: with the graph's shapes, so that its results do not depend on when the grap
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,35 +19,24 @@ import torch
 from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
 from axon.engine.cuda import tuning
+from axon.engine.cuda.adapted_inputs import AdaptedInputs
+from axon.engine.cuda.adapter_rows import MOST_PAGES
+from axon.engine.cuda.block_entries import enter_blocks
 from axon.engine.cuda.device_clock import DeviceClock
 from axon.engine.cuda.flight import CudaFlight, wait_for
 from axon.engine.cuda.graph_plan import GraphKey, GraphPlan
-from axon.engine.cuda.jit import launch, overlaps
+from axon.engine.cuda.host_ring import HostRing
+from axon.engine.cuda.jit import overlaps
 from axon.engine.cuda.kv_memory import KVBlocks
 from axon.engine.cuda.model import CudaLlama
 from axon.engine.cuda.prompt_scores import ScoredRows, score_rows
-from axon.engine.cuda.recording import record
-from axon.engine.cuda.row_kernels import write_tables
+from axon.engine.cuda.recording import ChunkGraph, record
 from axon.engine.cuda.sampler import DeviceSampler, Special
 from axon.engine.cuda.step_arrays import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
 from axon.engine.cuda.table_slots import Slots
 from axon.engine.cuda.transfer import send
 
 logger = logging.getLogger(__name__)
-
-_RING = 4
-"""Sets of host buffers, used in rotation; at most two steps are in flight."""
-_NEWS_WIDTH = 256
-
-
-@dataclass(frozen=True, slots=True)
-class _ChunkGraph:
-    """A recorded step with prompt chunks, and its input buffers."""
-
-    words: torch.Tensor
-    inputs: dict[str, torch.Tensor]
-    graph: Any
-    logits: torch.Tensor
 
 
 class CudaRunner:
@@ -56,7 +45,7 @@ class CudaRunner:
     @torch.inference_mode()
     def __init__(self, model: CudaLlama, kv: KVBlocks, *, max_rows: int, max_tokens: int) -> None:
         self.device = model.device
-        self._model = model
+        self._model = self.model = model
         self._group = model.group
         self._kv = self.kv = kv
         self._pdl = overlaps(self.device)
@@ -67,8 +56,8 @@ class CudaRunner:
         self._chunk_sizes = tuning.chunk_ladder(model.num_weights, max_tokens)
         self._chunk_shapes = {size: Chunks(size, model.queries_per_tile) for size in self._chunk_sizes}
         self._plan = GraphPlan(decode_sizes=self._sizes, chunk_sizes=self._chunk_sizes)
-        self._graphs: dict[int, tuple[Any, torch.Tensor]] = {}
-        self._chunk_graphs: dict[int, _ChunkGraph] = {}
+        self._graphs: dict[GraphKey, tuple[Any, torch.Tensor]] = {}
+        self._chunk_graphs: dict[GraphKey, ChunkGraph] = {}
         self._sampled = torch.zeros(max_draws, dtype=torch.int32, device=self.device)
         self._most_tokens: int | None = None
         """Steps with more tokens are halved: one of about twice this size ran out of memory."""
@@ -81,14 +70,12 @@ class CudaRunner:
         pinned = self.device.type == "cuda"
         self._decodes = Decodes(max_rows)
         words = self._decodes.num_words
-        self._staged = [torch.zeros(words, dtype=torch.int32, pin_memory=pinned) for _ in range(_RING)]
-        self._staged_views = [self._decodes.views(each.numpy(), np.float32, np.float64) for each in self._staged]
         self._words = torch.zeros(words, dtype=torch.int32, device=self.device)
         self._inputs: dict[str, torch.Tensor] = self._decodes.views(self._words, torch.float32, torch.float64)
-        self._fetched = [torch.zeros(max_draws, dtype=torch.int32, pin_memory=pinned) for _ in range(_RING)]
-        self._events = [torch.cuda.Event() for _ in range(_RING)] if pinned else []  # type: ignore[no-untyped-call]
+        self._ring = HostRing(self._decodes, max_draws, self.device)
         self._clock = DeviceClock(partial(torch.cuda.Event, enable_timing=True) if pinned else None)
-        self._ring_index = 0
+        self.adapters = model.adapters
+        self._adapted = AdaptedInputs(self.adapters, self._decodes.max_rows) if self.adapters else None
 
         padding = torch.zeros(words, dtype=torch.int32)
         views = self._decodes.views(padding.numpy(), np.float32, np.float64)
@@ -108,7 +95,7 @@ class CudaRunner:
         """Starts a step behind those launched before; placeholders stand for the tokens that the last of them draws."""
         if self._previous is not None:
             self._previous.launch_rest()
-        self._ring_index = (self._ring_index + 1) % _RING
+        self._ring.turn()
         is_decode = all(len(span.token_ids) == 1 and not span.scores for span in batch.spans)
         spans = order(batch.spans)
         place_of: dict[int, int] = {}
@@ -123,7 +110,7 @@ class CudaRunner:
         places = [place_of[span.arrival] for span in batch.spans if span.draw is not None]
         left, self._left = self._left, []
         scored, self._scored = self._scored, []
-        finish = partial(self._finish, left, count, self._ring_index)
+        finish = partial(self._finish, left, count, self._ring.index)
         spans_scored = batch.spans if scored else ()
         self._previous = CudaFlight(finish, places, from_host, place_of, spans_scored, scored)
         if not left:
@@ -136,7 +123,8 @@ class CudaRunner:
         for launch_draws in left:
             launch_draws()
         self._group.tell(self._sampled)
-        return partial(wait_for, self._fetch(count, ring_index), self._clock.told(self._arrival(ring_index)))
+        fetched = self._ring.fetch(self._sampled[:count], ring_index)
+        return partial(wait_for, fetched, self._clock.told(self._ring.arrival(ring_index)))
 
     def rehearse(self) -> None:
         """Runs each kind of step once, so that no kernel is compiled while a request waits."""
@@ -150,6 +138,8 @@ class CudaRunner:
         self._sampler.rehearse_masks(self._model.dtype)
         if not self._group.is_cut:
             self._rehearse_decodes()
+        if self._adapted is not None:
+            self._rehearse_adapted(self._adapted)
 
     @torch.inference_mode()
     def _rehearse_mixed(self, spans: list[Span]) -> None:
@@ -164,6 +154,16 @@ class CudaRunner:
         for size in self._sizes:
             self._compute_decodes(size)
 
+    @torch.inference_mode()
+    def _rehearse_adapted(self, adapted: AdaptedInputs) -> None:
+        """Launches decodes and a chunk as if some row had an adapter."""
+        for num_pages in (1, MOST_PAGES):
+            adapted.send([], num_pages)
+            for size in [size for size in self._sizes if size in (1, 4)]:
+                self._compute_decodes(size, num_pages)
+            padding = adapted.chunk_shape(64, num_pages, self._model.queries_per_tile).pad({}, self._slots.spare_slot)
+            self._compute_chunks(send(padding, self.device), 0, self._sampled, self._sampled)
+
     def capture(self) -> None:
         """Records the CUDA graph of each number of rows."""
         while not self._plan.is_done:
@@ -177,16 +177,18 @@ class CudaRunner:
     @torch.inference_mode()
     def capture_next(self) -> bool:
         """Records one of the missing graphs, which steps do without until then; returns whether more are missing."""
-        if self._previous is not None:
-            self._previous.launch_rest()  # a graph is recorded with the inputs that its draws need
         key = self._plan.take()
         if key is None or self.device.type != "cuda" or not self._group.records:
             return False
+        if self._previous is not None:
+            self._previous.launch_rest()  # a graph is recorded with the inputs that its draws need
         try:
             if key.kind == "decodes":
-                self._graphs[key.size] = self._record(partial(self._compute_decodes, key.size))
+                if key.num_pages and self._adapted is not None:
+                    self._adapted.send([], key.num_pages)
+                self._graphs[key] = self._record(partial(self._compute_decodes, key.size, key.num_pages))
             else:
-                self._chunk_graphs[key.size] = self._record_chunks(key.size)
+                self._chunk_graphs[key] = self._record_chunks(key)
         except torch.OutOfMemoryError:
             if self._group.is_cut:
                 raise  # the other ranks would go on
@@ -197,12 +199,19 @@ class CudaRunner:
             self._plan.give_up()
         return not self._plan.is_done
 
-    def _record_chunks(self, size: int) -> _ChunkGraph:
-        padding = self._chunk_shapes[size].pad({}, self._slots.spare_slot)
+    def _padded(self, key: GraphKey, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The arrays of a step with chunks in the shapes of its graph."""
+        shape = self._chunk_shapes[key.size]
+        if key.num_pages and self._adapted is not None:
+            shape = self._adapted.chunk_shape(key.size, key.num_pages, self._model.queries_per_tile)
+        return shape.pad(arrays, self._slots.spare_slot)
+
+    def _record_chunks(self, key: GraphKey) -> ChunkGraph:
+        padding = self._padded(key, {})
         words = torch.zeros(layout(padding)[1], dtype=torch.int32, device=self.device)
         inputs = send(padding, self.device, words)
         graph, logits = self._record(partial(self._compute_chunks, inputs, 0, self._sampled, self._sampled))
-        return _ChunkGraph(words, inputs, graph, logits)
+        return ChunkGraph(words, inputs, graph, logits)
 
     def _record(self, compute: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
         """Records what ``compute`` launches, after running it once on padding; a step in flight is not disturbed."""
@@ -216,22 +225,30 @@ class CudaRunner:
     def _launch_decodes(self, spans: Sequence[Span]) -> dict[int, Drawn]:
         count = len(spans)
         size = next(size for size in self._sizes if size >= count)
-        views = self._staged_views[self._ring_index]
+        views = self._ring.views
         packed = self._decodes.write(views, spans, self._slots, self._latest)
         self._decodes.pad(views, count, size, self._slots)
         self._write_tables(packed)
-        self._words.copy_(self._staged[self._ring_index], non_blocking=True)
-        if size in self._graphs:
-            graph, logits = self._graphs[size]
+        self._words.copy_(self._ring.staged, non_blocking=True)
+        key = GraphKey("decodes", size, self._num_pages(spans))
+        if key.num_pages and self._adapted is not None:
+            self._adapted.send(spans, key.num_pages)
+        if key in self._graphs:
+            graph, logits = self._graphs[key]
             graph.replay()
         else:
-            self._plan.miss(GraphKey("decodes", size))
-            logits = self._compute_decodes(size)
+            self._plan.miss(key)
+            logits = self._compute_decodes(size, key.num_pages)
         specials = self._specials(list(enumerate(spans)), packed)
         return self._draw_specials(logits, specials, self._inputs, self._sampled) if specials else {}
 
-    def _compute_decodes(self, size: int) -> torch.Tensor:
+    def _num_pages(self, spans: Sequence[Span]) -> int:
+        return self._adapted.num_pages(spans) if self._adapted is not None else 0
+
+    def _compute_decodes(self, size: int, num_pages: int = 0) -> torch.Tensor:
         inputs = self._inputs
+        if num_pages and self._adapted is not None:
+            inputs = inputs | self._adapted.decodes(size, num_pages)
         logits = self._model.decode(inputs, size, self._sampled, self._kv)
         temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
         if self._group.share.leads:
@@ -263,13 +280,16 @@ class CudaRunner:
 
     def _compute_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
         sampled = self._sampled[first_place:]
-        size = self._chunk_size(spans) if previous is self._sampled else None
+        key = self._chunk_key(spans) if previous is self._sampled else None
         mixed, packed = pack_mixed(
-            spans, self._slots, self._latest, self._model.queries_per_tile, as_chunks=size is not None
+            spans, self._slots, self._latest, self._model.queries_per_tile, as_chunks=key is not None
         )
-        arrays = mixed.arrays if size is None else self._chunk_shapes[size].pad(mixed.arrays, self._slots.spare_slot)
+        arrays = mixed.arrays
+        if self._adapted is not None and self._num_pages(spans):
+            arrays |= self._adapted.chunks(spans)
+        arrays = arrays if key is None else self._padded(key, arrays)
         self._write_tables(packed)
-        if recorded := self._chunk_graphs.get(size or 0):
+        if key is not None and (recorded := self._chunk_graphs.get(key)):
             inputs, logits = recorded.inputs, recorded.logits
             send(arrays, self.device, recorded.words)
             recorded.graph.replay()
@@ -285,8 +305,8 @@ class CudaRunner:
         from_host = self._draw_specials(logits, specials, inputs, sampled)
         return {first_place + row: each for row, each in from_host.items()}
 
-    def _chunk_size(self, spans: Sequence[Span]) -> int | None:
-        """The size of the graph for these spans, recorded or not; None if they are computed without padding.
+    def _chunk_key(self, spans: Sequence[Span]) -> GraphKey | None:
+        """The graph for these spans, recorded or not; None if they are computed without padding.
 
         It depends on the spans alone: with other shapes their sums would be rounded otherwise.
         """
@@ -294,10 +314,11 @@ class CudaRunner:
         size = next((size for size in self._chunk_sizes if size >= num_tokens), None)
         if size is None or len(spans) > Chunks.MAX_SPANS or any(span.scores for span in spans):
             return None
-        if size in self._chunk_graphs:
-            return size
-        self._plan.miss(GraphKey("chunks", size))
-        return size if self._most_tokens is None else None  # padding is not for a device that is short of memory
+        key = GraphKey("chunks", size, self._num_pages(spans))
+        if key in self._chunk_graphs:
+            return key
+        self._plan.miss(key)
+        return key if self._most_tokens is None else None  # padding is not for a device that is short of memory
 
     def _compute_chunks(
         self,
@@ -367,33 +388,11 @@ class CudaRunner:
 
     def _write_tables(self, packed: Packed) -> None:
         self._clock.begin()
-        if not packed.new_places:
-            return
-        padding = [-1] * (-len(packed.new_places) % _NEWS_WIDTH)
-        arrays = {"places": packed.new_places + padding, "blocks": packed.new_blocks + padding}
-        news = send({name: np.array(numbers, np.int32) for name, numbers in arrays.items()}, self.device)
-        write_tables[(len(news["places"]) // _NEWS_WIDTH,)](
-            self._kv.tables, news["places"], news["blocks"], WIDTH=_NEWS_WIDTH, **launch(num_warps=4)
-        )
-
-    def _fetch(self, count: int, ring_index: int) -> torch.Tensor:
-        fetched = self._fetched[ring_index][:count]
-        fetched.copy_(self._sampled[:count], non_blocking=True)
-        return fetched
-
-    def _arrival(self, ring_index: int) -> Callable[[], None]:
-        if not self._events:
-            return _already
-        event = self._events[ring_index]
-        event.record()
-        return event.synchronize
+        if packed.new_places:
+            enter_blocks(self._kv, packed)
 
 
 def _rehearsed(index: int, length: int, sampling: Sampling) -> Span:
     """A span of a made-up sequence in block 0, which nobody holds yet."""
     draw = Draw(sampling=sampling, seed=0, choice=0, position=0)
     return Span(id="", first=0, token_ids=(0,) * length, block_ids=(0,), draw=draw, arrival=-2 - index)
-
-
-def _already() -> None:
-    """Returns at once: on the CPU a step is done when it has been launched."""

@@ -11,6 +11,7 @@ import torch
 from axon.domain.sampling import Sampling
 from axon.engine.batch import Batch, Draw, Span
 from axon.engine.config import EngineConfig
+from axon.engine.cuda.adapter_pages import CudaAdapters, num_pages
 from axon.engine.cuda.kv_memory import KVBlocks, block_bytes, blocks_in
 from axon.engine.cuda.layers import Source
 from axon.engine.cuda.model import CudaLlama
@@ -64,6 +65,9 @@ def _open_on(
         group=group,
         fp8=config.dtype == "fp8",
     )
+    if not group.is_cut and config.dtype in ("bfloat16", "float32"):
+        count = num_pages(architecture, model.dtype, slots=config.adapter_slots, most_bytes=config.adapter_memory_bytes)
+        model.adapters = CudaAdapters(architecture, model.dtype, device, count=count) if count else None
     group.connect()
     num_blocks = group.least(_num_blocks(config, model, max_model_len, max_rows))
     if group.is_cut:

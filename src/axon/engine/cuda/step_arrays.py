@@ -127,10 +127,11 @@ class Chunks:
 
     MAX_SPANS = 16
 
-    def __init__(self, num_tokens: int, queries_per_tile: int) -> None:
+    def __init__(self, num_tokens: int, queries_per_tile: int, more: Mapping[str, Array] | None = None) -> None:
+        """``more``: arrays beside those that every step has, padded likewise."""
         num_tiles = -(-num_tokens // queries_per_tile) + self.MAX_SPANS
         self.num_tokens = num_tokens
-        self.empty: dict[str, Array] = {
+        own: dict[str, Array] = {
             "ids": np.zeros(num_tokens, np.int32),
             "positions": np.zeros(num_tokens, np.int32),
             "slots": np.zeros(num_tokens, np.int32),
@@ -139,6 +140,7 @@ class Chunks:
             "inverse_temperatures": np.zeros(self.MAX_SPANS, np.float32),
             "numbers": np.zeros(self.MAX_SPANS, np.float64),
         }
+        self.empty = own | dict(more or {})
 
     def pad(self, arrays: Mapping[str, Array], spare_slot: int) -> dict[str, Array]:
         """The arrays padded with rows that write to the spare block, and with empty tiles."""

@@ -3,6 +3,7 @@
 The tables are for models of about 8B and about 0.6B parameters; others take the nearer table, where its shapes divide.
 """
 
+import math
 from typing import NamedTuple
 
 _WIDE = 2048
@@ -46,6 +47,35 @@ class ChunkShape(NamedTuple):
     queries: int
     tile: int
     stages: int
+    num_warps: int
+
+
+class ExpertShape(NamedTuple):
+    """Shape of a program of ``expert_kernels``: ``outputs`` of an expert for ``rows`` of its pairs."""
+
+    rows: int
+    outputs: int
+    width: int
+    stages: int
+    num_warps: int
+
+
+class ExpertShapes(NamedTuple):
+    """The shapes of an expert's two products, which share their tiles."""
+
+    gate_up: ExpertShape
+    down: ExpertShape
+
+
+class LowRankShape(NamedTuple):
+    """Shape of the programs of ``low_rank_kernels``."""
+
+    rows: int
+    """Rows of one adapter that are computed together."""
+    width: int
+    share: int
+    """Inputs that a program of the first product sums; 0: all."""
+    outputs: int
     num_warps: int
 
 
@@ -132,6 +162,60 @@ _FEW_FP8 = {
 """``gated`` is ``gate_up`` with its gate, of half as many outputs."""
 
 
+_FEW_PACKED = {
+    16: {
+        "qkv": FewRows(16, 64, 128, 2, 3, 4),
+        "output": FewRows(16, 64, 128, 4, 3, 4),
+        "gate_up": FewRows(16, 64, 128, 1, 3, 4),
+        "down": FewRows(16, 64, 128, 4, 3, 4),
+    },
+    32: {
+        "qkv": FewRows(32, 64, 64, 2, 4, 4),
+        "output": FewRows(32, 64, 64, 4, 4, 4),
+        "gate_up": FewRows(32, 64, 64, 1, 4, 4),
+        "down": FewRows(32, 64, 64, 4, 4, 4),
+    },
+    64: {
+        "qkv": FewRows(64, 64, 64, 2, 3, 4),
+        "output": FewRows(64, 64, 64, 2, 3, 4),
+        "gate_up": FewRows(64, 128, 64, 1, 3, 8),
+        "down": FewRows(64, 64, 64, 2, 3, 4),
+    },
+    128: {
+        "qkv": FewRows(128, 128, 32, 1, 4, 8),
+        "output": FewRows(128, 128, 32, 2, 4, 8),
+        "gate_up": FewRows(128, 128, 32, 1, 4, 8),
+        "down": FewRows(128, 128, 32, 2, 4, 8),
+    },
+}
+"""Widths and parts are of a quarter of the inputs, of which an int16 holds four. The shapes were not compared with
+others yet. Above 128 rows it is quicker to unpack first: 256 rows took 36 ms a step of 8B by the last shape."""
+
+
+def few_packed(name: str, num_rows: int, num_inputs: int, group_size: int) -> FewRows | None:
+    """The shape for a product of rows with weights in four bits; None where it is better to unpack them first."""
+    most = next((most for most in _FEW_PACKED if most >= num_rows), None)
+    return fit_packed(_FEW_PACKED[most][name], num_inputs, group_size) if most else None
+
+
+def fit_packed(shape: FewRows, num_inputs: int, group_size: int) -> FewRows:
+    """The shape with a width and parts that divide the groups and a quarter of the inputs."""
+    quarter = num_inputs // 4
+    width = math.gcd(group_size, quarter, shape.width)
+    parts = next(parts for parts in range(shape.num_parts, 0, -1) if quarter % (parts * width) == 0)
+    return shape._replace(width=width, num_parts=parts)
+
+
+def packed_shapes() -> set[FewRows]:
+    """Every shape for weights in four bits."""
+    return {shape for shapes in _FEW_PACKED.values() for shape in shapes.values()}
+
+
+def unpacked_width(num_inputs: int, group_size: int) -> int:
+    """Int16s of a row that a program of ``packed_kernels.unpack`` reads."""
+    return math.gcd(group_size, num_inputs // 4, 128)
+
+
 def one_row(name: str, hidden_size: int, num_outputs: int, num_inputs: int) -> OneRow | None:
     """The shape for a product of one row with ``num_outputs`` rows of weights; None if the kernel does not fit."""
     shape = (_ONE_WIDE if hidden_size >= _WIDE else _ONE_NARROW)[name]
@@ -164,15 +248,19 @@ _DECODES = {
     80: DecodeShape(64, 1, 4, 2, early=False),
     112: DecodeShape(64, 1, 5, 2, early=False),
 }
+_USUAL_DIM = 128
+"""The largest head for which the stages of attention find room; a larger one has fewer."""
 _MANY_DECODES = DecodeShape(64, 1, 4, 2, early=False)
 
 
-def decode_shape(num_rows: int, block_size: int, *, is_exact: bool = False) -> DecodeShape:
-    """Many splits of the context for few rows, so that the device is full; one for many. ``is_exact``: float32."""
+def decode_shape(num_rows: int, block_size: int, *, is_exact: bool = False, dim: int = 128) -> DecodeShape:
+    """Many splits of the context for few rows, so that the device is full; one for many. ``is_exact``: float32;
+    ``dim``: of a head."""
     if is_exact:
         return DecodeShape(16, 4, 2, 4, early=False)
     shape = next((shape for most, shape in _DECODES.items() if num_rows <= most), _MANY_DECODES)
-    return shape._replace(tile=64 if block_size >= 64 else max(16, block_size))
+    stages = shape.stages if dim <= _USUAL_DIM else min(3, shape.stages)
+    return shape._replace(tile=64 if block_size >= 64 else max(16, block_size), stages=stages)
 
 
 def decode_counts() -> list[int]:
@@ -180,10 +268,12 @@ def decode_counts() -> list[int]:
     return [*_DECODES, max(_DECODES) + 1]
 
 
-def chunk_shape(block_size: int, *, is_exact: bool = False) -> ChunkShape:
-    """The shape for prompt chunks; ``is_exact``: float32."""
+def chunk_shape(block_size: int, *, is_exact: bool = False, dim: int = 128) -> ChunkShape:
+    """The shape for prompt chunks; ``is_exact``: float32, ``dim``: of a head."""
     if is_exact:
         return ChunkShape(16, 16, 2, 4)
+    if dim > _USUAL_DIM:
+        return ChunkShape(64, min(64, max(16, block_size)), 2, 8)
     return ChunkShape(64, min(64, max(16, block_size)), 5, 4)
 
 
@@ -202,3 +292,31 @@ def ladder(max_rows: int) -> list[int]:
     """Row counts that have a CUDA graph; a step takes the next larger one."""
     sizes = [1, 2, 4, 8, 16, *range(24, 65, 8), *range(80, 257, 16), *range(288, max_rows + 32, 32)]
     return [size for size in sizes if size < max_rows] + [max_rows]
+
+
+_EXPERTS = {
+    24: ExpertShapes(ExpertShape(16, 64, 128, 3, 4), ExpertShape(16, 64, 128, 4, 4)),
+    96: ExpertShapes(ExpertShape(64, 64, 64, 4, 4), ExpertShape(64, 128, 64, 4, 4)),
+}
+"""By the most pairs of an expert, on average. Not measured yet: they fill the shared memory of an H200."""
+_MANY_EXPERTS = ExpertShapes(ExpertShape(128, 64, 64, 4, 8), ExpertShape(128, 128, 64, 4, 8))
+
+
+def expert_shapes(num_pairs: int, num_experts: int, *, is_exact: bool = False) -> ExpertShapes:
+    """The shapes for so many pairs of rows and experts; ``is_exact``: float32."""
+    if is_exact:
+        return ExpertShapes(ExpertShape(16, 32, 32, 2, 4), ExpertShape(16, 32, 32, 2, 4))
+    mean = num_pairs / num_experts
+    return next((shapes for most, shapes in _EXPERTS.items() if mean <= most), _MANY_EXPERTS)
+
+
+def expert_tiles(num_pairs: int, num_experts: int, rows: int) -> int:
+    """The most tiles of so many rows that pairs sorted by expert can need."""
+    return min(num_pairs, num_experts + num_pairs // rows)
+
+
+def low_rank(*, chunks: bool, is_exact: bool = False) -> LowRankShape:
+    """The shape for adapters in a step with prompt ``chunks``, or of decodes alone; ``is_exact``: float32."""
+    if is_exact:
+        return LowRankShape(16, 32, 0, 64, 4)
+    return LowRankShape(64, 128, 0, 128, 4) if chunks else LowRankShape(16, 1024, 1024, 256, 4)

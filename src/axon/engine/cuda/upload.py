@@ -19,6 +19,7 @@ from typing import Any, Self
 import torch
 
 from axon.engine.cuda.rows import FP8
+from axon.engine.load.four_bit_matrices import FourBitParts
 from axon.engine.load.tensor_files import TensorInfo
 from axon.engine.load.weights import Weights
 from axon.runtime.cores import usable_cores
@@ -29,7 +30,8 @@ _BUFFERS = 2
 """Pinned buffers of a thread: one is read into while the device copies from the other."""
 _SWITCH_S = 0.0002
 """How long a thread may keep the interpreter meanwhile: with Python's 5 ms a chunk would wait for the main thread."""
-_NAMES = {torch.float32: "F32", torch.bfloat16: "BF16"}
+_NAMES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.int32: "I32"}
+_DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,19 @@ class Upload:
         if scales is None:
             return None
         return self._begin([self._weights.info(name) for name in listed], FP8), scales.to(self._device)
+
+    def take_four_bits(self, names: Iterable[str]) -> FourBitParts | None:
+        """Matrices that the files have in four bits, by their parts; see ``Weights.take_four_bits``."""
+        found = self._weights.four_bit_infos(names)
+        if found is None:
+            return None
+        layout, matrices = found
+        return layout, [{part: self._part(*each) for part, each in parts.items()} for parts in matrices]
+
+    def _part(self, name: str, info: TensorInfo) -> torch.Tensor:
+        if info.dtype in _DTYPES:
+            return self._begin([info], _DTYPES[info.dtype])
+        return self._weights.take(name).to(self._device)
 
     def settle(self) -> None:
         """Waits until the tensors taken so far are whole, so that they can be read; more may follow."""

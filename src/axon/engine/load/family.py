@@ -65,8 +65,9 @@ class Family:
     """Matrices of its files that hold several of the engine's, one below the other."""
     rotates_part: bool = False
     """Whether positions may rotate the first dimensions of a head alone (``partial_rotary_factor``)."""
-    on_gpu: bool = False
-    """Whether the CUDA engine computes it."""
+    is_plain: bool = False
+    """Whether its layers are Llama's but for biases and norms of heads: such models run in fp8 on a GPU too, and give
+    vectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +83,10 @@ class ExpertKeys:
 
 
 FAMILIES: Mapping[str, Family] = {
-    "llama": Family(title="Llama 2 and 3, SmolLM2", on_gpu=True),
-    "mistral": Family(title="Mistral", windowed=True, on_gpu=True),
-    "qwen2": Family(title="Qwen 2.5", qkv_bias=True, on_gpu=True),
-    "qwen3": Family(title="Qwen 3", qk_norm=True, on_gpu=True),
+    "llama": Family(title="Llama 2 and 3, SmolLM2", is_plain=True),
+    "mistral": Family(title="Mistral", windowed=True, is_plain=True),
+    "qwen2": Family(title="Qwen 2.5", qkv_bias=True, is_plain=True),
+    "qwen3": Family(title="Qwen 3", qk_norm=True, is_plain=True),
     "mixtral": Family(
         title="Mixtral",
         windowed=True,

@@ -44,8 +44,8 @@ def read_pooled_decoder(model_dir: Path) -> PooledDecoder:
     if config.get("is_causal") is False or config.get("use_bidirectional_attention"):
         raise Misconfigured(f"{model_dir} has a decoder whose tokens see later ones, which is not supported yet")
     architecture, sentences = read_architecture(model_dir), read_sentences(model_dir)
-    if not architecture.family.on_gpu:
-        plain = ", ".join(name for name, family in FAMILIES.items() if family.on_gpu)
+    if not architecture.family.is_plain:
+        plain = ", ".join(name for name, family in FAMILIES.items() if family.is_plain)
         raise Misconfigured(
             f"{architecture.model_type} models give no vectors yet; decoders of these types do: {plain}"
         )

@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 
 from axon.engine.load.four_bit_layout import OPTIONAL, FourBits, part_of
-from axon.engine.load.four_bit_matrices import unpacked
+from axon.engine.load.four_bit_matrices import FourBitParts, unpacked
 from axon.engine.load.fp8_layout import FP8_NAME
 from axon.engine.load.fp8_matrices import row_scales, widened
 from axon.engine.load.quantisation import four_bits_of
@@ -93,20 +93,48 @@ class Weights:
             scales.append(found)
         return torch.cat(scales)
 
+    def take_four_bits(self, names: Iterable[str]) -> FourBitParts | None:
+        """Several matrices as they are in four bits; None if one of them is not."""
+        found = self.four_bit_infos(names)
+        if found is None:
+            return None
+        layout, matrices = found
+        return layout, [
+            {part: self._find(name).get_tensor(name) for part, (name, _) in parts.items()} for parts in matrices
+        ]
+
+    def four_bit_infos(self, names: Iterable[str]) -> tuple[FourBits, list[dict[str, tuple[str, TensorInfo]]]] | None:
+        """Name and place of every part of ``take_four_bits``."""
+        listed = list(names)
+        if self._four_bits is None or not all(map(self._is_packed, listed)):
+            return None
+        for name in listed:
+            self._check_groups(name)
+        found = [self._part_names(name).items() for name in listed]
+        return self._four_bits, [{part: (each, self.info(each)) for part, each in parts} for parts in found]
+
     def _is_packed(self, name: str) -> bool:
         return self._four_bits is not None and name not in self._tensors and part_of(name, "qweight") in self._tensors
 
     def _take_packed(self, name: str) -> torch.Tensor:
         assert self._four_bits is not None
-        parts = {}
-        for part in ("qweight", "qzeros", "scales", *OPTIONAL):
-            each = part_of(name, part)
-            if part not in OPTIONAL or each in self._tensors:
-                parts[part] = self._find(each).get_tensor(each)
-        groups = parts.get("g_idx")
-        if groups is not None and not 0 <= int(groups.min()) <= int(groups.max()) < len(parts["scales"]):
-            raise Misconfigured(f"{self._model_dir}: {part_of(name, 'g_idx')!r} names groups that have no scales")
+        parts = {part: self._find(each).get_tensor(each) for part, each in self._part_names(name).items()}
+        self._check_groups(name)
         return unpacked(self._four_bits, parts)
+
+    def _check_groups(self, name: str) -> None:
+        """Raises ``Misconfigured`` where inputs of a matrix in four bits are of groups that have no scales."""
+        names = self._part_names(name)
+        if "g_idx" not in names:
+            return
+        groups: torch.Tensor = self._find(names["g_idx"]).get_tensor(names["g_idx"])
+        if not 0 <= int(groups.min()) <= int(groups.max()) < self._tensors[names["scales"]].shape[0]:
+            raise Misconfigured(f"{self._model_dir}: {names['g_idx']!r} names groups that have no scales")
+
+    def _part_names(self, name: str) -> dict[str, str]:
+        """The tensors of a matrix in four bits, by part."""
+        names = {part: part_of(name, part) for part in ("qweight", "qzeros", "scales", *OPTIONAL)}
+        return {part: each for part, each in names.items() if part not in OPTIONAL or each in self._tensors}
 
     def _scales(self, name: str) -> torch.Tensor:
         scales_name = scales_of(name, self._tensors)

@@ -35,7 +35,10 @@ class Shards:
         return functional.pad(part, (0, 0, 0, missing)) if missing else part
 
     def take_fp8(self, names: Iterable[str]) -> None:
-        """Nothing: ranks compute in bfloat16."""
+        """Nothing: ranks widen their slices, and round them once more."""
+
+    def take_four_bits(self, names: Iterable[str]) -> None:
+        """Nothing: ranks unpack their slices."""
 
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
         """Several slices concatenated along their outputs, so that one product computes them all."""

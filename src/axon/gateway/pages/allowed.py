@@ -52,6 +52,7 @@ ATTRIBUTES = {
     "a": {"href": re.compile(r"(https?://|mailto:)[^\s\x00-\x20]*", re.IGNORECASE)},
     "span": {"class": _CLASSES},
     "pre": {"class": re.compile("code"), "data-language": _LANGUAGE},
+    "p": {"class": re.compile("piece")},
     "ol": {"start": _NUMBER},
     "th": {"style": re.compile("text-align:(left|right|center)")},
     "td": {"style": re.compile("text-align:(left|right|center)")},

@@ -5,6 +5,7 @@ renderers is read again and written anew from a list of allowed tags, attributes
 """
 
 from collections.abc import MutableMapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ MAX_CHARS = 200_000
 """Largest text that is rendered; a longer one stays plain text."""
 _MAX_PARAGRAPH = 10_000
 """Most characters of a paragraph whose marks are read: the time for it grows with the square of its length."""
+_PIECE_LINES = 50
 _MAX_HIGHLIGHTED = 40_000
 """Most characters of a block of code that are highlighted."""
 _MAX_MATHS = 2_000
@@ -46,7 +48,7 @@ def render(text: str) -> str:
 
 @cache
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": False, "maxNesting": _NESTING})
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": _NESTING})
     parser.enable(["table", "strikethrough"])
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True, renderer=_maths)
     parser.inline.ruler.before("escape", "brackets", _bracketed_maths)
@@ -80,18 +82,47 @@ def _bracketed(
 
 
 def _long_paragraphs(state: StateCore) -> None:
-    """Leaves the text of a paragraph that is too long as it is."""
+    """Leaves the text of a paragraph that is too long as it is, in pieces that a browser lays out when it must."""
+    tokens: list[Token] = []
     for token in state.tokens:
-        if token.type == "inline" and len(token.content) > _MAX_PARAGRAPH:
-            token.children = [Token("text", "", 0, content=token.content)]
-            token.content = ""
+        if token.type != "inline" or len(token.content) <= _MAX_PARAGRAPH:
+            tokens.append(token)
+        elif tokens[-1].type == "paragraph_open":
+            tokens += _pieces(tokens.pop(), token)[:-1]  # the last one's end is there
+        else:
+            tokens.append(_as_it_is(token, token.content))
+    state.tokens = tokens
+
+
+def _pieces(begin: Token, inline: Token) -> list[Token]:
+    """Returns the tokens of several paragraphs in the place of one."""
+    lines, end = inline.content.split("\n"), Token("paragraph_close", "p", -1, block=True)
+    found: list[Token] = []
+    for first in range(0, len(lines), _PIECE_LINES):
+        start = replace(begin, attrs={"class": "piece"})
+        found += [start, _as_it_is(inline, "\n".join(lines[first : first + _PIECE_LINES])), end]
+    return found
+
+
+def _as_it_is(inline: Token, text: str) -> Token:
+    """Returns the token of this text, in which no marks are read, with its lines."""
+    children: list[Token] = []
+    for line in text.split("\n"):
+        children += [Token("text", "", 0, content=line), Token("hardbreak", "br", 0)]
+    return replace(inline, content="", children=children[:-1])
 
 
 def _lower_headings(state: StateCore) -> None:
-    """Puts an answer's headings below those of the page, which are of the first two levels."""
+    """Puts an answer's headings below those of the page, which are of the first two levels, and leaves out no level: a
+    screen reader goes from one to the next."""
+    above: list[str] = []
     for token in state.tokens:
+        if token.type == "heading_open":
+            while above and above[-1] >= token.tag:
+                above.pop()
+            above.append(token.tag)
         if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+            token.tag = f"h{min(6, 2 + len(above))}"
 
 
 def _maths(source: str, options: MutableMapping[str, Any]) -> str:

@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from axon.engine.config import EngineConfig
+from axon.engine.protocol import path
 from axon.engine.protocol.codec import Decoder, Failed, Start, Warm, encode
 from axon.engine.protocol.crash_note import CrashNote, new_crash_note
 from axon.engine.protocol.messages import Abort, Add, Erase, Ready, Record, Recorded, StepOutput, StopRecord
@@ -54,8 +56,9 @@ class Launched:
             await self.process.wait()
 
 
-async def launch() -> Launched:
-    """Starts a process; raises ``EngineDied`` if the system does not let it."""
+async def launch(python: str = sys.executable, environment: Mapping[str, str] | None = None) -> Launched:
+    """Starts a process; raises ``EngineDied`` if the system does not let it. It has our own interpreter and environment
+    unless others are named."""
     note = new_crash_note()
     log_flags = ("--json-logs",) if logs.writes_json() else ()
     try:
@@ -64,6 +67,8 @@ async def launch() -> Launched:
             lambda socket_fd: ("--fd", str(socket_fd), "--note", str(note), *log_flags),
             pass_fds=[note],
             has_secrets=True,
+            python=python,
+            environment=environment,
         )
     except BaseException as error:
         os.close(note)
@@ -74,7 +79,16 @@ async def launch() -> Launched:
 
 
 async def _launch_cold(config: EngineConfig, model_dir: Path | None) -> Launched:
+    if config.kind == "vllm":
+        return await launch(config.vllm_python, foreign_environment(os.environ))
     return await launch()
+
+
+def foreign_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Our variables for a process in vLLM's environment: without our settings, which may have secrets, and without our
+    Python's, whose packages are not for it. Of Axon's folders it finds the one that has nothing but ``axon``."""
+    kept = {name: text for name, text in environ.items() if not name.startswith(("AXON_", "PYTHON", "VIRTUAL_ENV"))}
+    return kept | {"PYTHONPATH": str(Path(path.__file__).parent)}
 
 
 class EngineProcess:

@@ -63,11 +63,3 @@ class SqlWebSessions:
                 result = await connection.execute(delete(schema.web_sessions).where(_COLUMNS.id == session_id))
                 num_ended = result.rowcount
         return num_ended > 0
-
-    async def end_all(self, key_id: str) -> int:
-        num_ended = 0
-        with known_ids_only():
-            async with self._database.begin() as connection:
-                result = await connection.execute(delete(schema.web_sessions).where(_COLUMNS.key_id == key_id))
-                num_ended = result.rowcount
-        return num_ended

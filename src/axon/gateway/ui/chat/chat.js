@@ -22,8 +22,8 @@ const TRIES = ["Explain how a CPU cache works, with a small diagram.", "Write a 
 
 const at = (id) => document.getElementById(id);
 const others = new BroadcastChannel("axon.chat");
-const models = new ModelPicker();
 const settings = new Settings();
+const models = new ModelPicker((model) => (settings.version = model?.version || ""));
 const list = new ConversationList((id) => open(id));
 const composer = new Composer({ onSend: send, onStop: stop, onEditLast: () => thread.editLast() });
 const thread = new Thread(
@@ -193,7 +193,7 @@ function look() {
 }
 
 /** Says in one line how the connection is. */
-function showLink(state) {
+function showLink(state, why = "") {
   clearTimeout(linkTimer);
   const line = at("connection");
   if (state === null || (state === "back" && !wasLost)) {
@@ -204,7 +204,7 @@ function showLink(state) {
   wasLost = state !== "back";
   line.hidden = false;
   line.className = `line ${state === "back" ? "good" : "warn"}`;
-  line.textContent = LINKS[state];
+  line.textContent = state === "unsent" && why ? `${why} Your message is kept here; trying again…` : LINKS[state];
   if (state === "back") linkTimer = setTimeout(() => (line.hidden = true), BACK_MS);
 }
 

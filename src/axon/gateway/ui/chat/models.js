@@ -12,7 +12,8 @@ export class ModelPicker {
   #models = [];
   #timer = 0;
 
-  constructor() {
+  constructor(onShown) {
+    this.onShown = onShown;
     this.select = document.getElementById("model");
     this.state = document.getElementById("model-state");
     this.select.addEventListener("change", () => {
@@ -65,6 +66,7 @@ export class ModelPicker {
     const model = this.chosen;
     this.state.className = `state ${model?.state || "none"}`;
     this.state.textContent = model ? WORDS[model.state] || model.state : "No model can answer yet";
+    this.onShown(model);
     this.select.title = model ? `${model.id}, version ${model.version}, up to ${model.max_model_len} tokens` : "";
   }
 }

@@ -12,7 +12,7 @@ export class PlainText {
   #length = 0;
 
   constructor(onPaint = () => {}) {
-    this.element = make("div", { class: "plain" });
+    this.element = make("div", { class: "flow" });
     this.onPaint = onPaint;
   }
 

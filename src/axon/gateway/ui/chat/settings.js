@@ -53,6 +53,11 @@ export class Settings {
     this.panel.append(clear);
   }
 
+  /** Names the version that answers without a choice. */
+  set version(label) {
+    this.#fields.get("version").placeholder = label;
+  }
+
   #field(name, title, hint, input) {
     const note = make("span", { class: "hint", id: `setting-${name}-hint` }, hint);
     input.id = `setting-${name}`;

@@ -12,24 +12,24 @@ const LONGEST_WAIT_MS = 5_000;
 
 /**
  * Yields the parsed events of a response. `ask` is {body, headers} for a new one, or {id} for one that the server has;
- * `onLink` is told {lost: true, known: whether the server has the question} and {lost: false}.
+ * `onLink` is told {lost: true, known: whether the server has the question, why: its words} and {lost: false}.
  */
 export async function* answerEvents(ask, { signal, onLink = () => {} }) {
   let id = ask.id || "";
   let last = -1;
   let tries = 0;
+  let why = "";
   for (;;) {
     const leave = linked(signal);
     try {
-      for await (const event of opened(ask, id, last, leave)) {
+      for await (const { data } of opened(ask, id, last, leave)) {
+        const event = JSON.parse(data);
         leave.alive();
+        if (event.type === "error") throw new ApiError(event.code === "stream_diverged" ? 400 : 503, event.code, event.message);
         if (tries) onLink({ lost: false });
         tries = 0;
+        why = "";
         const isNew = event.sequence_number > last;
-        if (event.type === "error") {
-          if (event.code === "stream_diverged") throw new ApiError(409, event.code, event.message);
-          throw new ApiError(503, event.code, event.message);
-        }
         if (!isNew && event.type !== "response.queued" && !ENDS.has(event.type)) continue;
         last = Math.max(last, event.sequence_number);
         id ||= event.response?.id || "";
@@ -38,22 +38,26 @@ export async function* answerEvents(ask, { signal, onLink = () => {} }) {
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (!isPassing(error)) throw error;
+      // The server has lost the end that this reader has seen: the events are read again from the first one on.
+      const isPast = error.status === 400 && id !== "" && last >= 0;
+      if (isPast) last = -1;
+      else if (!isPassing(error)) throw error;
+      why = error.status > 0 ? error.message : "";
     } finally {
       leave.end();
     }
     if (signal.aborted) return;
     tries += 1;
-    onLink({ lost: true, known: id !== "" });
+    onLink({ lost: true, known: id !== "", why });
     await pause(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (tries - 1)), signal);
     if (signal.aborted) return;
   }
 }
 
-async function* opened(ask, id, last, leave) {
+function opened(ask, id, last, leave) {
   const path = id ? `v1/responses/${id}?stream=true${last < 0 ? "" : `&starting_after=${last}`}` : "v1/responses";
   const asked = id ? {} : { body: ask.body, headers: ask.headers };
-  for await (const event of events(path, { ...asked, signal: leave.signal })) yield JSON.parse(event.data);
+  return events(path, { ...asked, signal: leave.signal });
 }
 
 /** Whether it is worth to try again: the server was not reached, is busy, or is on its way down or up. */
@@ -67,17 +71,17 @@ function isPassing(error) {
 function linked(signal) {
   const own = new AbortController();
   const abort = () => own.abort();
-  let timer = setTimeout(abort, SILENT_MS);
+  let heard = performance.now();
+  const timer = setInterval(() => performance.now() - heard > SILENT_MS && abort(), SILENT_MS / 3);
   signal.addEventListener("abort", abort);
   addEventListener("offline", abort);
   return {
     signal: own.signal,
     alive() {
-      clearTimeout(timer);
-      timer = setTimeout(abort, SILENT_MS);
+      heard = performance.now();
     },
     end() {
-      clearTimeout(timer);
+      clearInterval(timer);
       signal.removeEventListener("abort", abort);
       removeEventListener("offline", abort);
     },

@@ -1,6 +1,7 @@
 // The conversation that is shown: its turns, its branches, and the answers that come. Knows no list and no settings.
 
 import { api, ApiError } from "../common/api.js";
+import { make } from "../common/dialog.js";
 import { filePart } from "./items.js";
 import { answerEvents, newName } from "./stream.js";
 import { goingOn, isRunning, pathOf, treeOf, versionsOf } from "./tree.js";
@@ -8,6 +9,7 @@ import { TurnView } from "./turn.js";
 
 const PAGE = 100;
 const NEAR_PX = 80;
+const SHOWN = 60;
 
 /** Shows one conversation. `acts` has what its owner does: request, link, changed, ledger, taken, busy, announce. */
 export class Thread {
@@ -18,6 +20,7 @@ export class Thread {
   #live = new Map();
   #lost = new Set();
   #sticks = true;
+  #limit = SHOWN;
 
   constructor(acts, empty) {
     this.acts = acts;
@@ -50,6 +53,7 @@ export class Thread {
     this.#lost.clear();
     this.acts.link(null);
     this.#turns = [];
+    this.#limit = SHOWN;
     this.#chosen.clear();
     this.#views.clear();
     this.conversation = null;
@@ -143,9 +147,9 @@ export class Thread {
     const reader = new AbortController();
     this.#live.set(turn.id, reader);
     this.#tellBusy();
-    this.#views.get(turn.id)?.begin();
+    this.#view(turn).begin();
     let isFirst = true;
-    const onLink = ({ lost, known }) => this.#link(turn, lost, known);
+    const onLink = ({ lost, known, why }) => this.#link(turn, lost, known, why);
     try {
       for await (const event of answerEvents(ask, { signal: reader.signal, onLink })) {
         if (event.response && turn.isLocal) this.#accepted(turn, event.response);
@@ -211,14 +215,14 @@ export class Thread {
     this.acts.taken(view.asked);
   }
 
-  #link(turn, lost, known) {
+  #link(turn, lost, known, why) {
     if (lost) this.#lost.add(turn);
     else this.#lost.delete(turn);
-    this.#tellLink(lost && !known);
+    this.#tellLink(lost && !known, why);
   }
 
-  #tellLink(isUnsent = false) {
-    this.acts.link(this.#lost.size ? (isUnsent ? "unsent" : "lost") : "back");
+  #tellLink(isUnsent = false, why = "") {
+    this.acts.link(this.#lost.size ? (isUnsent ? "unsent" : "lost") : "back", why);
   }
 
   #tellBusy() {
@@ -228,13 +232,28 @@ export class Thread {
   /** Shows what there is now: the path through the tree, with each turn's view. */
   #grown() {
     this.#tree = treeOf(this.#turns);
-    const path = this.path;
+    const whole = this.path;
+    const path = whole.slice(-this.#limit);
     const shown = path.map((turn) => this.#view(turn));
     for (const [index, view] of shown.entries()) view.setVersions(versionsOf(this.#tree, path[index].id));
     const there = shown.length ? shown.map((view) => view.element) : [this.empty()];
+    if (whole.length > path.length) there.unshift(this.#earlier(whole.length - path.length));
+    const needed = new Set(path.map((turn) => turn.id));
+    for (const id of this.#views.keys()) if (!needed.has(id) && !this.#live.has(id)) this.#views.delete(id);
     const same = there.length === this.element.children.length && there.every((each, index) => each === this.element.children[index]);
     if (!same) this.element.replaceChildren(...there);
     this.#tellBusy();
+  }
+
+  /** Returns the button in the place of the turns that are not shown, so that a long chat takes no more room. */
+  #earlier(num) {
+    const button = make("button", { class: "plain earlier", type: "button" }, `Show ${Math.min(num, SHOWN)} earlier of ${num}`);
+    button.addEventListener("click", () => {
+      this.#limit += SHOWN;
+      this.#sticks = false;
+      this.#grown();
+    });
+    return button;
   }
 
   #view(turn) {

@@ -111,6 +111,12 @@ export class EventParser {
   }
 }
 
+// A link that is followed in a tab that shows this page already changes the address and nothing else.
+addEventListener("hashchange", () => {
+  const code = takeCode();
+  if (code) signIn({ code }).catch(() => {}); // whoever is signed in goes on, whatever the link is worth
+});
+
 async function begin() {
   const code = takeCode();
   if (code) {

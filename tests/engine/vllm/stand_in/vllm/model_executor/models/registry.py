@@ -1,0 +1,6 @@
+"""The table of models."""
+
+MODELS = {
+    "LlamaForCausalLM": ("llama", "LlamaForCausalLM"),
+    "FalconH1ForCausalLM": ("falcon_h1", "FalconH1ForCausalLM"),
+}

@@ -1,0 +1,1 @@
+"""Of vLLM, stood in for."""
