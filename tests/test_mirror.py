@@ -23,6 +23,8 @@ ELSEWHERE = {
     "domain/scaling/memory.py": "domain/scaling/test_decide.py",
     "domain/scaling/need.py": "domain/scaling/test_decide.py",
     "domain/scaling/signals.py": "domain/scaling/test_decide.py",
+    "gateway/pages/allowed.py": "gateway/pages/test_markdown.py",
+    "gateway/pages/rendering.py": "gateway/pages/test_markdown.py",
     "gateway/pages/cookie.py": "gateway/pages/test_routes.py",
     "gateway/pages/parts.py": "gateway/pages/test_routes.py",
     "gateway/admin/bodies.py": "gateway/admin/test_admin.py",

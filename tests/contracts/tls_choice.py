@@ -89,6 +89,8 @@ CHOSEN: Mapping[str, frozenset[str]] = {
     ),
     "test_sessions_store.py": frozenset(
         {
+            "TestBranches::test_the_turns_of_sessions_come_in_the_order_of_their_opening",
+            "TestListedConversations::test_they_come_page_by_page_the_newest_first",
             "TestConversations::test_a_change_does_not_bring_an_erased_one_back",
             "TestConversations::test_a_removed_item_is_hidden_and_its_words_are_gone",
             "TestErasing::test_tombstones_are_found_by_their_time",

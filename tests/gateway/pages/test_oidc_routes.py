@@ -81,6 +81,16 @@ async def test_the_attempts_cookie_is_of_the_browser_and_of_these_routes_alone(t
     assert reply.headers["referrer-policy"] == "no-referrer"
 
 
+async def test_behind_https_the_cookies_are_secure_whatever_the_proxy_says(
+    tmp_path: Path, config: GatewayConfig
+) -> None:
+    secure = replace(config, oidc_redirect_url="https://axon.example.com/ui/oidc/callback")
+    async with opened_office(tmp_path, config=secure) as office:
+        assert (await Browser(office).ask("GET", "/ui/oidc/start")).headers["set-cookie"].endswith("; Secure")
+        reply = await Browser(office).sign_in(key=await office.key("ops"))
+        assert "Secure" not in reply.headers["set-cookie"], "this browser came by plain HTTP, and would drop it"
+
+
 async def is_refused(browser: Browser, reply: httpx.Response, why: str) -> None:
     assert (reply.status_code, reply.headers["location"]) == (303, f"../../sign-in?why={why}")
     assert browser.cookie == ""

@@ -62,8 +62,8 @@ async def test_the_cookie_has_its_flags_and_its_path(tmp_path: Path) -> None:
     for number, (config, headers, expected) in enumerate(cases):
         (tmp_path / str(number)).mkdir()
         async with opened_office(tmp_path / str(number), config=config) as office:
-            asked = {"json": {"key": await office.key("ops")}, "headers": headers}
-            reply = await Browser(office).ask("POST", "/ui/sign-in", **asked)
+            proof = {"key": await office.key("ops")}
+            reply = await Browser(office).ask("POST", "/ui/sign-in", json=proof, headers=headers)
             cookie = reply.headers["set-cookie"]
             assert expected in cookie
             assert "HttpOnly; SameSite=Strict" in cookie
@@ -97,7 +97,7 @@ async def test_another_sites_page_cannot_sign_somebody_in(office: Office) -> Non
     key, browser = await office.key("ops"), Browser(office)
     body: dict[str, Any] = {"json": {"key": key}}
     assert code_of(await browser.ask("POST", "/ui/sign-in", site="cross-site", **body)) == (403, "cross_site")
-    as_form = {"content": json.dumps({"key": key}), "headers": {"content-type": "text/plain"}}
+    as_form: dict[str, Any] = {"content": json.dumps({"key": key}), "headers": {"content-type": "text/plain"}}
     assert code_of(await browser.ask("POST", "/ui/sign-in", **as_form)) == (400, "invalid_json")
     assert browser.cookie == ""
 

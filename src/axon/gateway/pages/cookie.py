@@ -54,5 +54,7 @@ def address_of(request: Request) -> str:
 
 
 def _is_secure(request: Request) -> bool:
+    """Whether the browser came by https. To the routes of OpenID Connect it comes by the address that is registered."""
     config = pages_of(request).config
-    return is_https(request.scope, num_proxies=config.proxies) or config.oidc_redirect_url.startswith("https://")
+    is_by_issuer = request.url.path.startswith("/ui/oidc/") and config.oidc_redirect_url.startswith("https://")
+    return is_by_issuer or is_https(request.scope, num_proxies=config.proxies)
