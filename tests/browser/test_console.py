@@ -191,6 +191,7 @@ def test_the_console_is_used_with_the_keyboard_alone(page: Page, served: Served)
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
+    assert page.url.endswith("#/plans"), "a reload shows the same view"
     add = page.get_by_role("button", name="Make a plan")
     for _ in range(10):
         page.keyboard.press("Tab")

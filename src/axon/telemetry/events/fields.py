@@ -43,6 +43,7 @@ COMMON = (
 _OF_EVENTS = (
     Field("action", "keyword", "what the launcher was asked to do"),
     Field("after_s", "double", "seconds after which it was done"),
+    Field("adapter", "keyword", "adapter in the registry, as model:name"),
     Field("alias", "keyword", "alias in the registry"),
     Field("batch", "keyword", "id of the batch"),
     Field("by_age", "boolean", "whether the version's age decided it"),
@@ -57,7 +58,7 @@ _OF_EVENTS = (
     Field("crowd", "keyword", "what is led: each job of control has a leader"),
     Field("deaths", "long", "how often the process has died"),
     Field("deployment", "keyword", "deployment in the registry"),
-    Field("digest", "keyword", "digest of the model files"),
+    Field("digest", "keyword", "digest of the files of a model or an adapter"),
     Field("error", "text", "what failed"),
     Field("event_missed", "keyword", "event of the change that was outrun"),
     Field("exit_code", "long", "exit code of the process; negative for a signal"),

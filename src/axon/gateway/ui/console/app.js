@@ -68,7 +68,12 @@ function fillRooms() {
 async function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = (path || "overview").split("/").map(decodeURIComponent);
-  if (location.hash === "#view") return document.getElementById("view").focus();
+  if (location.hash === "#view") {
+    // The link that skips to the content; the address stays that of the view.
+    history.replaceState(history.state, "", visit?.address ?? "#/overview");
+    document.getElementById("view").focus();
+    return visit ? undefined : route();
+  }
   visit?.leave();
   setMenu(false);
   const place = document.getElementById("view");

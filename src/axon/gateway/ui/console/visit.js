@@ -67,13 +67,17 @@ export class Visit {
     return found;
   }
 
+  /** The address of the view as it is now. */
+  get address() {
+    const text = this.query.toString();
+    return `#/${[this.room, ...this.parts].map(encodeURIComponent).join("/")}${text && `?${text}`}`;
+  }
+
   /** Changes the query in the address without a new visit. */
   setQuery(name, value) {
     if (value) this.query.set(name, value);
     else this.query.delete(name);
-    const text = this.query.toString();
-    const path = [this.room, ...this.parts].map(encodeURIComponent).join("/");
-    history.replaceState(history.state, "", `#/${path}${text && `?${text}`}`);
+    history.replaceState(history.state, "", this.address);
   }
 
   /** Calls `look` now and then again and again, while the page is seen; the first failure is thrown. */
