@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from axon.runtime.clock import FakeClock
 from tests import durations, long, processes, stolen
 from tests.order import chosen_seed, ordered
-from tests.services import keeper, shared_routes, tls, warm
+from tests.services import keeper, replayed_migrations, shared_routes, tls, warm
 
 # A test that is slow because the machine is busy is right all the same.
 settings.register_profile(
@@ -26,6 +26,7 @@ settings.load_profile("axon")
 
 tls.share_context()
 shared_routes.share_routes()
+replayed_migrations.replay_migrations()
 warm.enable()
 
 _SEED = pytest.StashKey[int | None]()

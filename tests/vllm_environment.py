@@ -20,6 +20,12 @@ def vllm_python() -> str:
     return python
 
 
+def patience() -> float:
+    """How many times as long tests wait for a process as for Axon's own engine: vLLM's imports take a minute where all
+    cores are busy."""
+    return 5.0 if os.environ.get(VARIABLE) else 1.0
+
+
 def wrapped_python(folder: Path, python: str, *paths: Path) -> str:
     """An interpreter that finds modules in these folders too, as a program in the folder."""
     program = folder / "python-of-vllm"

@@ -12,6 +12,7 @@ from tests.faults.place import Place
 from tests.faults.stage import Kind, Load, Stage
 from tests.faults.workload import Workload
 from tests.services.process import wait_for
+from tests.vllm_environment import patience
 
 
 class NotInjected(Exception):
@@ -52,7 +53,7 @@ class Scene:
     def wait(self, true: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
         """Comes to be true, as a proof."""
         try:
-            wait_for(true, what, timeout_s)
+            wait_for(true, what, timeout_s * patience())
         except TimeoutError as error:
             raise NotInjected(what) from error
         self.proofs.append(what)

@@ -19,6 +19,7 @@ from tests.fleet.member import Member, Role
 from tests.journeys.server import MODELS, START_S
 from tests.services import warm
 from tests.services.process import wait_for
+from tests.vllm_environment import patience
 
 _STOP_S = 30.0
 _probing = httpx.Client(timeout=20, verify=False, limits=httpx.Limits(max_keepalive_connections=0))
@@ -58,7 +59,7 @@ class Process(Member):
         return self._place.key
 
     def wait_ready(self, timeout_s: float = START_S) -> None:
-        super().wait_ready(timeout_s)
+        super().wait_ready(timeout_s * patience())
         if self.role == "worker":
             self.incarnation = self._place.incarnation(self.name)
 

@@ -79,11 +79,13 @@ def open_keeper(ahead: Sequence[tuple[str, str]] = ()) -> None:
     pid = os.fork()
     if pid == 0:
         os.close(held)
+        leave_to_the_parent()
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         _keep(listener, heard, ahead)
     listener.close()
     os.close(heard)
     _address = address
-    atexit.register(_leave, os.getpid(), pid, held, folder)
+    atexit.register(_leave, os.getpid(), pid, held)
 
 
 def leave_to_the_parent() -> None:
@@ -94,14 +96,13 @@ def leave_to_the_parent() -> None:
     finalizers._registered_with_atexit = False
 
 
-def _leave(owner: int, keeper: int, held: int, folder: str) -> None:
+def _leave(owner: int, keeper: int, held: int) -> None:
     """At the end of the process that opened the keeper, not of one that was forked from that."""
     if os.getpid() != owner:
         return
     os.close(held)
     with suppress(ChildProcessError):
         os.waitpid(keeper, 0)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _ask(address: str, make: Callable[..., T], arguments: dict[str, Any]) -> T:
@@ -120,7 +121,6 @@ def _keep(listener: socket.socket, heard: int, ahead: Sequence[tuple[str, str]])
     """Answers until nobody holds the other end of ``heard``, then ends what was started."""
     global _address
     try:
-        leave_to_the_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's processes end first
         _address = None
         for module, name in ahead:

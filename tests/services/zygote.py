@@ -31,7 +31,7 @@ import typer.main
 
 import axon.cli
 from axon.gateway.app import routes
-from tests.services import shared_routes
+from tests.services import replayed_migrations, shared_routes
 from tests.services.nursery import Program, open_nursery, renew_streams
 
 _NOT_IMPORTED = (
@@ -147,6 +147,8 @@ def import_servers() -> None:
     typer.main.get_command = functools.cache(typer.main.get_command)  # made of every command there is, in 30 ms
     shared_routes.share_routes()
     shared_routes.prepare(routes(""))
+    replayed_migrations.replay_migrations()
+    replayed_migrations.prepare()
     _prepare(typer.main.get_command(axon.cli.app))
 
 
