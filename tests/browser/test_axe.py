@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests import long
 from tests.browser import axe
 from tests.browser.conftest import NewPage
 from tests.browser.serving import Served
@@ -37,14 +38,20 @@ def test_axe_finds_nothing_in_the_chat(
     assert axe.violations(page) == []
 
 
-@LOOKS
+@pytest.mark.parametrize(
+    ("colours", "size"),
+    [
+        pytest.param("light", WIDE, id="light-wide", marks=pytest.mark.long("axe, light")),
+        pytest.param("dark", PHONE, id="dark-phone", marks=pytest.mark.long("axe, dark")),
+    ],
+)
 def test_axe_finds_nothing_in_the_console(
     new_page: NewPage, served: Served, colours: str, size: dict[str, object]
 ) -> None:
     page = new_page(color_scheme=colours, reduced_motion="reduce", **size)
     enter(page, served, "console")
     found = []
-    for room in ROOMS:
+    for room in long.some(ROOMS):
         visit(page, room)
         found += [f"{room}: {each}" for each in axe.violations(page)]
     visit(page, "tenants")

@@ -13,7 +13,7 @@ from tests.browser.visiting import enter
 from tests.browser.watch import Watch
 
 ENOUGH = 100
-TOGETHER = 12
+TOGETHER = 15
 TITLE = 150
 SHOWN = [payload for payload in PAYLOADS if len(payload) <= 500]
 """What fits into a prompt with others; longer ones are tried alone."""
@@ -86,7 +86,7 @@ def _conversation(served: Served, payloads: list[str]) -> str:
     file = {"type": "input_text", "text": f"File: {payloads[0][:TITLE]}\n\n{payloads[0]}"}
     message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}, file]}
     made = _asked(served, "/v1/conversations", {"metadata": {"title": payloads[0][:TITLE]}})
-    ask = {"model": "echo", "conversation": made["id"], "input": [call, result, message], "instructions": text}
+    ask = {"model": "echo", "conversation": made["id"], "input": [call, result, message], "instructions": payloads[0]}
     assert _asked(served, "/v1/responses", ask)["status"] == "completed"
     return str(made["id"])
 

@@ -64,7 +64,7 @@ def _of_assignment(assigned: str) -> str | None:
 
 def _of_axon(arguments: list[str]) -> str | None:
     """Goes down the real commands, then reads the flags as they do."""
-    command: Any = typer.main.get_command(cli.app)
+    command = _axon()
     context = command.context_class(command, info_name="axon")
     while hasattr(command, "commands"):
         if not arguments or arguments[0].startswith("-"):
@@ -197,6 +197,11 @@ def _of_pip(arguments: list[str]) -> str | None:
         if ours or f"DEFAULT_MODEL := {word}\n" in (REPOSITORY / "Makefile").read_text():
             return None
     return UNKNOWN
+
+
+@cache
+def _axon() -> Any:
+    return typer.main.get_command(cli.app)
 
 
 @cache
