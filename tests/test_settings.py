@@ -103,7 +103,7 @@ def test_a_wrong_file_is_refused_with_the_place_named(text: str, said: str) -> N
         ("AXON_GATEWAY_PORT", "-1"),
         ("AXON_GATEWAY_SILENCE_S", "0"),
         ("AXON_GATEWAY_SILENCE_S", "inf"),
-        ("AXON_ENGINE_KIND", "vllm"),
+        ("AXON_ENGINE_KIND", "tensorrt"),
         ("AXON_ENGINE_THREADS", "-1"),
         ("AXON_DISPATCH_NUM_LANES", "0"),
         ("AXON_DATA_DIR", ""),

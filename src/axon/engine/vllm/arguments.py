@@ -41,7 +41,7 @@ def arguments_of(config: EngineConfig, model_dir: Path) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None} | extra_arguments(config)
 
 
-def extra_arguments(config: EngineConfig) -> dict[str, Any]:
+def extra_arguments(config: EngineConfig) -> dict[str, object]:
     """What ``engine.vllm_arguments`` has; raises ``Misconfigured`` if that is no JSON object."""
     try:
         extra = json.loads(config.vllm_arguments or "{}")
