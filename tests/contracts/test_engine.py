@@ -50,7 +50,8 @@ def engine(kind: Kind, engines: Engines) -> Running:
 
 
 def new(engine: Running, **changes: Any) -> Add:
-    return make_add(engine.new_id(), **({"prompt": list(range(3, 13)), "max_tokens": 12, "ignore_eos": True} | changes))
+    chosen: dict[str, Any] = {"prompt": list(range(3, 13)), "max_tokens": 12, "ignore_eos": True} | changes
+    return make_add(engine.new_id(), **chosen)
 
 
 @kinds()

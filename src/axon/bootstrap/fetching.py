@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -70,7 +70,7 @@ async def fetch_version(
     try:
         async with weights_cache(settings).opened(origin, on_progress=on_progress) as weights:
             kind = engine or settings.engine.kind
-            facts = await asyncio.to_thread(_read_facts, weights, location.text, replace(settings.engine, kind=kind))
+            facts = await asyncio.to_thread(_read_facts, weights, location.text, kind, settings.engine)
     finally:
         await origin.aclose()
     version = Version(
@@ -154,14 +154,14 @@ class _Facts:
     embeds: Embeds | None = None
 
 
-def _read_facts(weights: Weights, source: str, engine: EngineConfig) -> _Facts:
-    """Reads what a version records; raises ``InvalidInput`` for a model that the engine could not run."""
+def _read_facts(weights: Weights, source: str, kind: str, engine: EngineConfig) -> _Facts:
+    """Reads what a version records; raises ``InvalidInput`` for a model that an engine of this kind could not run."""
     try:
-        if engine.kind == "vllm":
+        if kind == "vllm":
             return _vllm_facts(weights, engine)
         return _gguf_facts(weights.gguf) if weights.gguf else _folder_facts(weights.folder, checks_tensors=True)
     except Misconfigured as error:
-        hint = vllm_hint(engine, architecture_of(weights.folder)) if engine.kind == "axon" else ""
+        hint = vllm_hint(engine, architecture_of(weights.folder)) if kind != "vllm" else ""
         raise InvalidInput(f"{source} cannot be served: {error.message}{hint}", param="source") from error
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from axon.engine.config import EngineConfig
 from axon.engine.protocol.codec import encode
-from axon.engine.protocol.messages import Ready, StepOutput
+from axon.engine.protocol.messages import Ready, Refused, StepOutput
 from axon.errors import EngineDied
 from axon.worker.child.process import EngineProcess, foreign_environment
 from tests.engine.builders import make_add
@@ -58,7 +58,8 @@ async def test_what_vllm_does_not_take_is_refused_with_its_words_and_others_go_o
     engine.add(make_add("wild", prompt=3, presence_penalty=5.0))
     engine.add(make_add("adapted", prompt=3, adapter="d" * 64))
     engine.add(make_add("fine", prompt=3, max_tokens=2, ignore_eos=True))
-    refused, finished = {}, set()
+    refused: dict[str, Refused] = {}
+    finished: set[str] = set()
     async for output in engine.outputs():
         refused |= {each.id: each for each in output.refused}
         finished |= {each.id for each in output.emitted if each.finish}
