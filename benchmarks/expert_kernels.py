@@ -61,7 +61,7 @@ def microseconds(compute: Any) -> float:
         ended.record()
         torch.cuda.synchronize()
         times.append(1000 * began.elapsed_time(ended) / NUM_LAYERS)
-    return sorted(times)[len(times) // 2]
+    return float(sorted(times)[len(times) // 2])
 
 
 Layers = list[tuple[torch.Tensor, Rows, Rows]]
@@ -106,7 +106,7 @@ def main() -> None:
         pdl = num_rows <= 256
         num_used = len(set(made.choose(rows, layers[0][0], pdl=False)[0].flatten().tolist()))
         for shapes in cases:
-            tuning.expert_shapes = partial(chosen_shapes, shapes)  # type: ignore[assignment]
+            tuning.expert_shapes = partial(chosen_shapes, shapes)
             try:
                 taken = microseconds(partial(compute_all, made, rows, layers, pdl=pdl))
             except Exception as error:

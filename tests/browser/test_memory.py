@@ -21,7 +21,7 @@ def test_memory_is_flat_over_a_long_chat(page: Page, served: Served) -> None:
     enter(page, served)
     looking = page.context.new_cdp_session(page)
     ends_at = time.monotonic() + MINUTES * 60
-    looks = []
+    looks: list[tuple[int, int]] = []
     while len(looks) < SHORT_CHATS if not long.whole() else time.monotonic() < ends_at:
         _converse(page)
         looks.append(_look(looking))
