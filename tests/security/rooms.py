@@ -124,6 +124,8 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
                 "label": {"a version": "first"},
                 "deployment_id": {"a deployment": "small"},
                 "alias_id": {"an alias": "best"},
+                "adapter_id": {"a name of an adapter": "small:sql"},
+                "worker_id": {"a name of a worker": "worker-1"},
             }
         )
         http.post(f"/v1/responses/{background}/cancel")

@@ -66,6 +66,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/admin/deployments/{deployment_id}/rollout/abort": {"reason": "it swears"},
     "POST /v1/admin/aliases": {"id": "alias-c", "deployment": "small"},
     "PATCH /v1/admin/aliases/{alias_id}": {"revision": 1, "deployment": "small"},
+    "POST /v1/admin/adapters": {"model": "small", "name": "sql", "source": "/nowhere"},
+    "POST /v1/admin/workers/{worker_id}/drain": {},
     "POST /v1/admin/profiles": {"kind": "cpu", "seconds": 0.1},
     "POST /v1/admin/prices": {"model": "small", "prompt": 1.0},
 }
