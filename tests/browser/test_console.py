@@ -161,7 +161,7 @@ def test_every_view_is_drawn_and_its_numbers_lead_on(page: Page, served: Served)
 
     for view, words in {
         "models": "The registry is empty",
-        "plans": "There is no plan yet",
+        "plans": "Limits that hold for all tenants on the plan",
         "alerts": "No Alertmanager is configured",
         "logs": "process.ready",
         "settings?text=echo_step_s": "AXON_ENGINE_ECHO_STEP_S",

@@ -67,7 +67,7 @@ def services() -> Iterator[Services]:
 def test_each_line_is_answered_once_though_everything_is_killed_once(
     fresh: Callable[..., Fleet], services: Services
 ) -> None:
-    num_lines = 5000 if long.whole() else 240
+    num_lines = 5000 if long.whole() else 500
     lines = [line_of(number) for number in range(num_lines)]
     urls = {"queue": services.queue.url, "live": services.live.url, "store": services.store.create_database()}
     fleet = fresh(**ECHO, **SETTINGS, **urls).start(gateways=2, workers=2, controls=1)

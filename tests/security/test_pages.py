@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -36,15 +37,25 @@ def code_of(screen: str) -> str:
     return found[1]
 
 
+TWO_PROCESSES = {"engine_kind": "echo", "gateway_processes": 2, "gateway_failures_per_minute": 0}
+
+
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of two processes, whose sessions nobody else's tests count."""
-    settings = {"engine_kind": "echo", "gateway_processes": 2, "gateway_failures_per_minute": 0}
-    with running(tmp_path_factory.mktemp("pages") / "data", **settings) as server:
+    with running(tmp_path_factory.mktemp("pages") / "data", **TWO_PROCESSES) as server:
         yield server
 
 
-def test_the_link_on_the_screen_signs_in_once_whichever_process_is_asked(own: Server) -> None:
+@pytest.fixture
+def just_started(tmp_path: Path) -> Iterator[Server]:
+    """Such a server whose link is still good, whatever ran before."""
+    with running(tmp_path / "data", **TWO_PROCESSES) as server:
+        yield server
+
+
+def test_the_link_on_the_screen_signs_in_once_whichever_process_is_asked(just_started: Server) -> None:
+    own = just_started
     code = code_of(own.screen)
     with Tab(own, code=code) as tab:
         assert tab.signed.status_code == 200, tab.signed.text

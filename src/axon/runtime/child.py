@@ -32,13 +32,13 @@ async def launch_module(
     *,
     pass_fds: Sequence[int] = (),
     has_secrets: bool,
-    python: str = sys.executable,
+    python: str = "",
     environment: Mapping[str, str] | None = None,
 ) -> Connected:
     """Starts ``python -m module``; raises ``OSError`` if the system does not let it, and then leaves nothing behind.
 
     ``arguments`` is given the number of the process's socket. With ``has_secrets`` the process has our whole
-    environment, otherwise a plain one; ``environment`` replaces either.
+    environment, otherwise a plain one; ``environment`` replaces either. ``python`` is this interpreter unless named.
     """
     inherited = None if has_secrets else plain_environment(os.environ)
     ours, theirs = socket.socketpair()
@@ -46,7 +46,7 @@ async def launch_module(
     try:
         with theirs:
             process = await asyncio.create_subprocess_exec(
-                *(python, "-m", module, *arguments(theirs.fileno())),
+                *(python or sys.executable, "-m", module, *arguments(theirs.fileno())),
                 pass_fds=[theirs.fileno(), *pass_fds],
                 start_new_session=True,  # a signal to our process group must not end it before us
                 env=inherited if environment is None else environment,

@@ -85,8 +85,11 @@ class _Child:
             self.result.set_result(decode_result(body))
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
+        """Kills it past asyncio, whose own way would first look whether it has ended, and so take its exit code from
+        whoever waits for it."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGKILL)
 
     async def aclose(self) -> int:
         """Ends the process, which keeps nothing; returns its exit code, which is its own if it has ended by itself."""
