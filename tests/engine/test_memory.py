@@ -1,6 +1,7 @@
 """An engine's memory does not grow with the requests it has served; ``benchmarks/memory.py`` shows it at length."""
 
 import gc
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,12 @@ def test_nothing_is_remembered_of_sequences_that_have_ended(has_shelf: bool, tin
     engine = open_engine(tiny_llama, config, **shelf)
     prefer_copies(engine)
     load = Load(TINY_CONFIG["vocab_size"], longest=60)
-    load.run(engine, 40)
-    gc.collect()
-    before = len(gc.get_objects())
-    load.run(engine, 40, first=40)
-    gc.collect()
-    assert len(gc.get_objects()) - before < 50
+    counts = []
+    for first in (0, 40, 80):
+        load.run(engine, 40, first=first)
+        gc.collect()
+        counts.append(len(gc.get_objects()))
+    # Once, something beside the engine may be made for good, such as a module's cache; a leak grows each time.
+    assert min(after - before for before, after in pairwise(counts)) < 50
     assert not engine._scheduler._roster.by_id
     engine.close()
