@@ -25,7 +25,7 @@ class FoundVllm:
     """vLLM in an environment of its own."""
 
     folder: Path
-    """Of its package."""
+    """Where its package is installed."""
 
     def knows(self, architecture: str) -> bool:
         """Whether its table of models names the architecture, as far as that can be read without importing it."""

@@ -31,9 +31,9 @@ class Place:
     ends: tuple[int, ...]
     """Where the outputs of each module end."""
     first: int
-    """Of the first matrices [module, rank, input]."""
+    """Where a page has the first matrices [module, rank, input]."""
     second: int
-    """Of the second ones [output, rank]."""
+    """Where it has the second ones [output, rank]."""
 
     @property
     def end(self) -> int:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import itertools
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +55,7 @@ class Launched:
             await self.process.wait()
 
 
-async def launch(python: str = sys.executable, environment: Mapping[str, str] | None = None) -> Launched:
+async def launch(python: str = "", environment: Mapping[str, str] | None = None) -> Launched:
     """Starts a process; raises ``EngineDied`` if the system does not let it. It has our own interpreter and environment
     unless others are named."""
     note = new_crash_note()
