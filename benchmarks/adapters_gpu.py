@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 import torch  # noqa: E402
 
-from axon.engine.cuda.adapter_pages import RANK, CudaAdapters  # noqa: E402
+from axon.engine.cuda.adapters.adapter_pages import RANK, CudaAdapters  # noqa: E402
 from axon.engine.engine import Engine  # noqa: E402
 from benchmarks.engine_gpu import NO_SLO_MS, SHAPES, drive, make_adds, open_engine, versions  # noqa: E402
 

@@ -139,7 +139,8 @@ def run_stages(folder: Path, device: str) -> None:
         device="cuda" if device == "cuda" else "cpu", dtype="bfloat16" if device == "cuda" else "float32"
     )
     if device == "cuda":
-        from axon.engine.cuda import runner, startup, upload
+        from axon.engine.cuda import runner, startup
+        from axon.engine.cuda.weights import upload
 
         mark("import axon.engine.cuda")
         square = torch.zeros(64, 64, dtype=torch.bfloat16, device="cuda")

@@ -3,6 +3,7 @@
 python -m benchmarks.drafts                      a table, and one JSON line last
 python -m benchmarks.drafts --rounds 3 --streams 1 4 --drafts equal blurred
 python -m benchmarks.drafts --smoke              tiny models, for tests
+python -m benchmarks.drafts --head FOLDER --save     a draft head of the default model against no drafts at all
 
 There is one real small model here, the default one, so targets and drafts are made from it. The target is the default
 model with idle layers behind its own, which add zeros: it says the same and costs as much as a model of so many layers.
@@ -11,6 +12,10 @@ and seldom right), its first layers alone (``cut``), and random weights (``rando
 engines, so the ratio is what the draft model adds. Each round asks the same prompts of both, by turns, after two rounds
 that are not counted; the median of the rounds' ratios counts, of their time and of their CPU time. Answers must be the
 same, token for token.
+
+With ``--head`` the target is the default model as it is, and the engine with head and lookup runs by turns with one
+that drafts nothing, on chats and on text that repeats itself. The geometric mean of the ratios counts, with its 95
+percent interval.
 """
 
 import argparse
@@ -37,7 +42,11 @@ from benchmarks.measures.corpus import read_corpus  # noqa: E402
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
 from benchmarks.measures.layered_model import blurred, cut, deepened, scrambled  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.pairs import batch_chart, interval, speed_chart  # noqa: E402
 
+SYSTEM = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+REPEATED = 6
+"""Times that a text stands in a prompt that the model goes on repeating."""
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
 Make = Callable[[Path, Path], Path]
 """Makes a model folder out of another one."""
@@ -162,6 +171,72 @@ def measure(source: Path, prompts: list[list[int]], names: list[str], config: En
     return found
 
 
+def prepare_texts() -> tuple[Path, dict[str, list[list[int]]]]:
+    """The default model, and prompts of two kinds: chats, and texts that repeat themselves."""
+    from axon.text.tokenizer import load_tokenizer
+
+    folder, _ = prepare_default()
+    tokenizer = load_tokenizer(folder)
+    texts = [message.text for message in read_corpus() if message.language == "en" and len(message.text) < 400]
+    form = f"{SYSTEM}<|im_start|>user\n{{}}<|im_end|>\n<|im_start|>assistant\n"
+    chats = [tokenizer.encode(form.format(text), parse_special=True) for text in texts]
+    return folder, {"chat": chats, "repetitive": [tokenizer.encode(f"{text}\n" * REPEATED) for text in texts]}
+
+
+def compare_head(plain: Engine, drafting: Engine, prompts: list[list[int]], num_streams: int, sizes: Sizes) -> Figures:
+    """The ratio of interleaved pairs, with what the head drafted."""
+    ratios, cpu_ratios, speeds, drafted, accepted = list[float](), list[float](), list[float](), 0, 0
+    for number in range(-sizes.warm_rounds, sizes.rounds):
+        first = number * num_streams * 7
+        asked = [prompts[(first + 7 * index) % len(prompts)] for index in range(num_streams)]
+        name = f"{num_streams} {number}"
+        pair = {engine: ask(engine, asked, sizes, name) for engine in _by_turns(plain, drafting, number)}
+        assert pair[drafting].tokens == pair[plain].tokens, "drafts have changed a token"
+        if number >= 0:
+            ratios.append(pair[plain].seconds / pair[drafting].seconds)
+            cpu_ratios.append(pair[plain].cpu_s / pair[drafting].cpu_s)
+            speeds.append(num_streams * sizes.num_tokens / pair[plain].seconds)
+            drafted, accepted = drafted + pair[drafting].num_drafted, accepted + pair[drafting].num_accepted
+    return {
+        **interval(ratios),
+        "cpu_ratio": median(cpu_ratios),
+        "tokens_per_s_without": median(speeds),
+        "acceptance": accepted / drafted if drafted else 0.0,
+        "drafts_per_token": drafted / (sizes.rounds * num_streams * sizes.num_tokens),
+    }
+
+
+def measure_head(
+    source: Path, head: str, texts: Mapping[str, list[list[int]]], config: EngineConfig, sizes: Sizes
+) -> dict[str, dict[int, Figures]]:
+    """The figures of a head by kind of text and number of streams."""
+    found: dict[str, dict[int, Figures]] = {}
+    plain, drafting = (
+        Engine(replace(config, speculate=False), source),
+        Engine(replace(config, draft_model=head), source),
+    )
+    for kind, prompts in texts.items():
+        found[kind] = {}
+        for num in sizes.streams:
+            found[kind][num] = compare_head(plain, drafting, prompts, num, sizes)
+            print(f"{kind}\n{table({f'{num} streams': found[kind][num]})}", flush=True)
+    plain.close()
+    drafting.close()
+    return found
+
+
+def main_head(options: argparse.Namespace, config: EngineConfig, sizes: Sizes) -> dict[str, Any]:
+    """Measures a head, and keeps its figures and plots where that is asked for."""
+    source, texts = prepare_texts()
+    chosen = {kind: prompts for kind, prompts in texts.items() if kind in options.texts}
+    found = measure_head(source, options.head, chosen, config, sizes)
+    if options.save:
+        plots = ROOT / "docs" / "plots"
+        (plots / "draft-head-streams.svg").write_text(batch_chart("A draft head, by streams", found))
+        (plots / "draft-head-acceptance.svg").write_text(speed_chart("A draft head, by drafts accepted", found))
+    return {kind: rounded({str(num): each for num, each in rows.items()}) for kind, rows in found.items()}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=DEFAULT.rounds)
@@ -171,6 +246,9 @@ def main() -> int:
     parser.add_argument("--drafts", choices=list(DRAFTS), nargs="*", default=list(DRAFTS))
     parser.add_argument("--temperature", type=float, default=DEFAULT.temperature)
     parser.add_argument("--dtype", choices=["int8", "float32"], default="int8")
+    parser.add_argument("--head", default="", help="folder of a draft head of the default model")
+    parser.add_argument("--texts", choices=["chat", "repetitive"], nargs="*", default=["chat", "repetitive"])
+    parser.add_argument("--save", action="store_true", help="keep the plots of a head")
     parser.add_argument("--smoke", action="store_true", help="tiny models: whether it runs, not how fast")
     options = parser.parse_args()
     command = f"python -m benchmarks.drafts {shlex.join(sys.argv[1:])}".rstrip()
@@ -184,6 +262,11 @@ def main() -> int:
         temperature=options.temperature,
     )
     config = EngineConfig(dtype=options.dtype, device="cpu", kv_memory_bytes=512 << 20)
+    if options.head:
+        report |= {"command": command, "head": main_head(options, config, replace(sizes, warm_rounds=1))}
+        report["load_after"] = load_average()
+        print(json.dumps(report), flush=True)
+        return 0
     if options.smoke:
         sizes = Sizes(added_layers=1, num_tokens=6, rounds=1, warm_rounds=1, streams=(1, 2))
         with tempfile.TemporaryDirectory() as folder:

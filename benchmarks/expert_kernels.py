@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 import torch  # noqa: E402
 
 from axon.engine.cuda import tuning  # noqa: E402
-from axon.engine.cuda.experts import Mixture  # noqa: E402
+from axon.engine.cuda.experts.experts import Mixture  # noqa: E402
 from axon.engine.cuda.rows import Rows  # noqa: E402
 from axon.engine.cuda.tuning import ExpertShape, ExpertShapes  # noqa: E402
 from axon.engine.load.architecture import Experts  # noqa: E402

@@ -25,9 +25,9 @@ if not torch.cuda.is_available():
     print("four_bit_kernels needs an NVIDIA GPU, and there is none")
     sys.exit()
 
-from axon.engine.cuda.packed import Packed  # noqa: E402
-from axon.engine.cuda.packed_products import PackedProducts  # noqa: E402
+from axon.engine.cuda.products.packed_products import PackedProducts  # noqa: E402
 from axon.engine.cuda.tuning import FewRows, few_packed, fit_packed  # noqa: E402
+from axon.engine.cuda.weights.packed import Packed  # noqa: E402
 from benchmarks.measures.kernel_time import time_us  # noqa: E402
 
 DEVICE = torch.device("cuda", 0)

@@ -25,7 +25,7 @@ if not torch.cuda.is_available():
     print("fp8_kernels needs an NVIDIA GPU, and there is none")
     sys.exit()
 
-from axon.engine.cuda.products import Products  # noqa: E402
+from axon.engine.cuda.products.products import Products  # noqa: E402
 from axon.engine.cuda.rows import FP8, Rows, quantise  # noqa: E402
 from axon.engine.cuda.tuning import FewRows  # noqa: E402
 from benchmarks.measures.kernel_time import time_us  # noqa: E402

@@ -25,7 +25,7 @@ if not torch.cuda.is_available():
     sys.exit()
 
 from axon.engine.cuda import tuning  # noqa: E402
-from axon.engine.cuda.kv_memory import KVBlocks  # noqa: E402
+from axon.engine.cuda.memory.kv_memory import KVBlocks  # noqa: E402
 from axon.engine.cuda.model import CudaLlama  # noqa: E402
 from axon.engine.cuda.rows import Parts  # noqa: E402
 from axon.engine.cuda.tuning import ChunkShape, DecodeShape  # noqa: E402

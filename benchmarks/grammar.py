@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from axon.domain.tool import Tool, Toolbox  # noqa: E402
+from axon.domain.content.tool import Tool, Toolbox  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.core import EngineCore  # noqa: E402
 from axon.engine.engine import Engine  # noqa: E402

@@ -24,10 +24,10 @@ if not torch.cuda.is_available():
     print("quality_gpu needs an NVIDIA GPU, and there is none")
     sys.exit()
 
-from axon.engine.cuda.kv_memory import KVBlocks  # noqa: E402
-from axon.engine.cuda.layers import Source  # noqa: E402
+from axon.engine.cuda.memory.kv_memory import KVBlocks  # noqa: E402
 from axon.engine.cuda.model import CudaLlama  # noqa: E402
 from axon.engine.cuda.rows import FP8  # noqa: E402
+from axon.engine.cuda.weights.layers import Source  # noqa: E402
 from axon.engine.load.architecture import Architecture, read_architecture  # noqa: E402
 from axon.engine.load.rope import Rope  # noqa: E402
 from axon.engine.load.weights import Weights  # noqa: E402

@@ -20,7 +20,7 @@ from axon.engine.native import library
 from axon.engine.native.build import NotBuilt
 from axon.engine.protocol.messages import Add, Emitted
 from axon.engine.schedule.blocks import BlockPool
-from axon.engine.schedule.draft_choice import DraftCosts
+from axon.engine.schedule.limits.draft_choice import DraftCosts
 from axon.engine.schedule.policy import Policy
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
@@ -66,6 +66,7 @@ def make_scheduler(
     max_scored_tokens: int = MAX_SCORED_TOKENS,
     shelf: Shelf | None = None,
     max_draft_len: int = 0,
+    has_head: bool = False,
 ) -> Scheduler:
     return Scheduler(
         BlockPool(blocks, block_size),
@@ -79,6 +80,7 @@ def make_scheduler(
         max_scored_tokens=max_scored_tokens,
         shelf=shelf,
         max_draft_len=max_draft_len,
+        has_head=has_head,
     )
 
 
@@ -174,7 +176,7 @@ RELATIVES: dict[str, dict[str, Any]] = {
             "factor": 8.0,
             "low_freq_factor": 1.0,
             "high_freq_factor": 4.0,
-            "original_max_position_embeddings": 64,
+            "original_max_position_embeddings": 256,
         },
         "tie_word_embeddings": False,
     },
@@ -188,6 +190,15 @@ RELATIVES: dict[str, dict[str, Any]] = {
 def run_to_end(engine: EngineCore, adds: list[Add]) -> dict[str, list[int]]:
     """Adds all at once and steps until nothing is left; returns each sequence's new tokens."""
     return {id: [each.token for each in emitted] for id, emitted in run_exactly(engine, adds).items()}
+
+
+def prompt_logprobs(engine: EngineCore, prompt: list[int]) -> list[float]:
+    """The log probability of each token of a prompt but the first."""
+    engine.add(make_add("a", prompt=prompt, max_tokens=1, prompt_logprobs=True, ignore_eos=True))
+    found: list[float] = []
+    while engine.has_work:
+        found += [logprob for scored in engine.step().scored for logprob, _, _ in scored.logprobs]
+    return found
 
 
 def run_exactly(engine: EngineCore, adds: list[Add]) -> dict[str, list[Emitted]]:

@@ -63,6 +63,25 @@ NEWER: dict[str, dict[str, Any]] = {
             "long_factor": [1.0, 4.0, 8.0],
         },
     },
+    "gpt_oss": {
+        "model_type": "gpt_oss",
+        "num_hidden_layers": 4,
+        "num_attention_heads": 8,
+        "hidden_size": 64,
+        "intermediate_size": 32,
+        "num_local_experts": 6,
+        "num_experts_per_tok": 3,
+        "sliding_window": 24,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 150000.0,
+            "factor": 8.0,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "truncate": False,
+            "original_max_position_embeddings": 64,
+        },
+    },
 }
 """Configs by name, beside the sizes that all have."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from axon.domain.failure import Failure
 from axon.engine import engine as engine_module
@@ -192,6 +193,16 @@ def test_adapters_are_loaded_and_dropped_under_traffic(
     assert adapters.num_dropped >= 2
 
 
+OPTIONS: dict[str, Any] = {
+    "rank_pattern": {"q_proj": 2},
+    "alpha_pattern": {"q_proj": 2},
+    "fan_in_fan_out": True,
+    "layer_replication": [[0, 1]],
+    "target_parameters": ["experts.down_proj"],
+    "alora_invocation_tokens": [1, 2],
+    "use_qalora": True,
+}
+"""Options that give an adapter's matrices another meaning."""
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "dora": ({"use_dora": True}, "DoRA"),
     "bias": ({"bias": "all"}, "bias"),
@@ -202,6 +213,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another rank": ({"r": 5}, "r = 5, but there are matrices of rank 4"),
     "no rank": ({"r": 0}, "r must be"),
     "no scale": ({"lora_alpha": "much"}, "lora_alpha must be a number"),
+    "a huge scale": ({"lora_alpha": 10**400}, "lora_alpha must be a number up to 1,000,000"),
+    "no number": ({"lora_alpha": float("nan")}, "lora_alpha must be a number"),
+    "a huge rank": ({"r": 513}, "from 1 to 512"),
+    "biases of its own": ({"lora_bias": True}, "biases"),
+    "tokens": ({"trainable_token_indices": [1]}, "trainable_token_indices"),
+    "LoRA-GA": ({"init_lora_weights": "lora_ga"}, "lora_ga"),
+    **{name: ({name: value}, f"{name} is not supported") for name, value in OPTIONS.items()},
 }
 
 
@@ -213,6 +231,27 @@ def test_what_is_not_supported_is_refused_in_a_sentence(name: str, tiny_llama: P
     assert refusal.code == Failure.ADAPTER_UNUSABLE
     assert words in refusal.message
     assert str(tmp_path) not in refusal.message, "clients are told no path of the server's"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 3e38])
+def test_numbers_that_no_product_holds_are_refused(number: float, tiny_llama: Path, tmp_path: Path) -> None:
+    folder = make_adapter(tmp_path / "adapter", tiny_llama)
+    tensors = load_file(folder / "adapter_model.safetensors")
+    next(iter(tensors.values()))[0, 0] = number
+    save_file(tensors, folder / "adapter_model.safetensors")
+    refusal = refusal_of(open_engine(tiny_llama, CONFIGS["float32"]), adapted("a", folder))
+    assert "not finite, or too large" in refusal.message
+
+
+@pytest.mark.parametrize("name", ["model.norm.weight", f"model.layers.{'9' * 5000}.self_attn.q_proj.lora_A.weight"])
+def test_tensors_of_something_else_are_refused(name: str, tiny_llama: Path, tmp_path: Path) -> None:
+    folder = make_adapter(tmp_path / "adapter", tiny_llama)
+    tensors = load_file(folder / "adapter_model.safetensors")
+    save_file(
+        {**tensors, f"base_model.model.{name}": next(iter(tensors.values()))}, folder / "adapter_model.safetensors"
+    )
+    refusal = refusal_of(open_engine(tiny_llama, CONFIGS["float32"]), adapted("a", folder))
+    assert "is none of a LoRA" in refusal.message
 
 
 def test_an_adapter_of_another_base_is_refused_and_the_engine_goes_on(tiny_llama: Path, tmp_path: Path) -> None:
@@ -228,6 +267,33 @@ def test_an_adapter_of_another_base_is_refused_and_the_engine_goes_on(tiny_llama
     assert "cut short" in refusal_of(engine, adapted("b", broken)).message
     assert "has no adapter_config.json" in refusal_of(engine, adapted("c", tmp_path / "nowhere")).message
     assert len(run_to_end(engine, [adapted("d", None, max_tokens=5)])["d"]) == 5
+
+
+def test_what_was_read_stays_when_its_files_are_overwritten(
+    config: EngineConfig, tiny_llama: Path, tmp_path: Path
+) -> None:
+    engine = open_engine(tiny_llama, config)
+    for seed, targets in enumerate((ALL, ("o_proj",), ("down_proj",))):
+        folder = make_adapter(tmp_path / f"written-{seed}", tiny_llama, seed=seed, targets=targets)
+        before = run_exactly(engine, [adapted("a", folder, prompt=20, max_tokens=8, logprobs=2)])
+        weights = folder / "adapter_model.safetensors"
+        with weights.open("r+b") as file:  # in place, where a mapping would see it
+            file.seek(-2000, 2)
+            file.write(bytes(2000))
+        assert run_exactly(engine, [adapted("a", folder, prompt=20, max_tokens=8, logprobs=2)]) == before
+
+
+def test_a_disk_that_cannot_be_read_is_not_the_adapters_fault(
+    tiny_llama: Path, folders: Adapters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*of: Any) -> None:
+        raise OSError(5, "Input/output error", "/secret/place")
+
+    engine = open_engine(tiny_llama, CONFIGS["float32"])
+    monkeypatch.setattr("axon.engine.load.adapter.read_array", fail)
+    refusal = refusal_of(engine, adapted("a", folders[0]))
+    assert refusal.code == Failure.ADAPTER_UNAVAILABLE
+    assert "/secret" not in refusal.message
 
 
 def test_an_adapter_that_is_larger_than_all_their_memory_is_refused(tiny_llama: Path, folders: Adapters) -> None:

@@ -9,7 +9,8 @@ from axon.engine.batch import Batch, Drawn, fill
 from axon.engine.copies import Copies
 from axon.engine.core import EngineCore
 from axon.engine.echo import EchoMover, EchoRunner
-from axon.engine.schedule.feedback_controller import FeedbackController
+from axon.engine.schedule.limits.controller import FixedController, Forecast, StepController, StepLimits
+from axon.engine.schedule.limits.feedback_controller import FeedbackController
 from axon.engine.schedule.shelf import Shelf
 from tests.engine.builders import make_add, make_scheduler, run_to_end
 from tests.engine.shelf_engine import AlwaysCopy
@@ -34,16 +35,24 @@ class EchoLauncher:
     def launch(self, batch: Batch) -> Landed:
         self.num_launched += 1
         drawn = self._runner.run(fill(batch, self._latest))
-        ids = [span.id for span in batch.spans if span.draw is not None]
-        self._latest.update({id: each.token for id, each in zip(ids, drawn, strict=True)})
+        results = iter(drawn)
+        for span in batch.spans:
+            for each in span.take_results(results)[1]:
+                self._latest[span.id] = each.token
         return Landed(drawn)
 
 
-def make_core(*, ahead: bool, blocks: int = 40, later: Callable[[], bool] | None = None) -> EngineCore:
+def make_core(
+    *,
+    ahead: bool,
+    blocks: int = 40,
+    later: Callable[[], bool] | None = None,
+    controller: StepController | None = None,
+) -> EngineCore:
     scheduler = make_scheduler(blocks=blocks)
     runner = EchoRunner(scheduler.pool.num_blocks, scheduler.pool.block_size, 0.0)
     launcher = EchoLauncher(runner) if ahead else None
-    return EngineCore(scheduler, runner, kernel="echo", launcher=launcher, later=later)
+    return EngineCore(scheduler, runner, kernel="echo", launcher=launcher, later=later, controller=controller)
 
 
 @dataclass
@@ -67,6 +76,32 @@ def test_planned_ahead_under_pressure_equals_step_by_step() -> None:
     tight = make_core(ahead=True, blocks=10)
     assert run_to_end(tight, ADDS) == run_to_end(make_core(ahead=False), ADDS)
     assert tight.step().counters.preemptions > 0
+
+
+class NowAndThen(FixedController):
+    """Wants drafts in some steps and none in others."""
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(StepLimits(max_prefill_tokens=16))
+        self._pattern, self._num_steps = pattern, 0
+
+    def limits(self, forecast: Forecast) -> StepLimits:
+        self._num_steps += 1
+        wants = self._pattern[self._num_steps % len(self._pattern)] == "d"
+        return StepLimits(max_prefill_tokens=16, draft_price=0.05) if wants else super().limits(forecast)
+
+
+@pytest.mark.parametrize("pattern", ["d", "-d", "d--", "dd-", "-----d"])
+@pytest.mark.parametrize("blocks", [40, 10])
+def test_drafts_beside_steps_planned_ahead_change_no_token(pattern: str, blocks: int) -> None:
+    """A step in flight is settled before drafts are made behind its tokens, and one with drafts before the next."""
+    adds = [make_add(str(index), prompt=[index, 7, 8] * 4, max_tokens=12) for index in range(3)]
+    core = make_core(ahead=True, blocks=blocks, controller=NowAndThen(pattern))
+    assert run_to_end(core, adds) == run_to_end(make_core(ahead=False), adds)
+    core.check()
+    counters = core.step().counters
+    assert 0 < counters.accepted <= counters.drafted
+    assert counters.blocks_used == 0
 
 
 def test_the_first_step_launches_and_the_second_emits() -> None:

@@ -14,13 +14,16 @@ from axon.engine.config import EngineConfig
 from axon.engine.engine import Engine
 from axon.engine.grammar.vocabulary import read_vocabulary
 from axon.engine.load.convert.gguf import convert_gguf, default_gguf, is_converted
+from axon.engine.load.head_folder import DEFAULT_HEAD
 from axon.engine.protocol.messages import Add, Emitted
+from axon.engine.schedule.limits.controller import FixedController, StepLimits
 from axon.text.chat import ChatEncoder
 from axon.text.template import load_template, require_template
 from axon.text.tokenizer import Tokenizer, load_tokenizer
-from tests.engine.builders import make_add, open_engine, require_native, run_exactly, run_to_end
+from tests.engine.builders import FREE_DRAFTS, make_add, open_engine, require_native, run_exactly, run_to_end
 from tests.engine.grammar.builders import of_schema
 from tests.engine.reference.prompts import NUM_TOKENS, make_prompts
+from tests.long import whole
 
 pytestmark = pytest.mark.model
 
@@ -77,6 +80,7 @@ def prompts(tokenizer: Tokenizer) -> list[list[int]]:
     return make_prompts(lambda text: tokenizer.encode(text, parse_special=True))
 
 
+@pytest.mark.long("float32")
 def test_it_knows_the_capital_of_france(engine: Engine, chat: ChatEncoder, tokenizer: Tokenizer) -> None:
     prompt = chat.encode([{"role": "user", "content": "What is the capital of France?"}])
     tokens = run_to_end(engine, [make_add(prompt=prompt, max_tokens=24)])["a"]
@@ -84,7 +88,16 @@ def test_it_knows_the_capital_of_france(engine: Engine, chat: ChatEncoder, token
     assert tokens[-1] in tokenizer.eos_ids
 
 
+@pytest.mark.long("float32")
 def test_eight_streams_say_what_each_says_alone(engine: Engine, chat: ChatEncoder) -> None:
+    check_eight_streams(engine, chat)
+
+
+def test_eight_streams_say_what_each_says_alone_as_it_is_shipped(make_int8: MakeEngine, chat: ChatEncoder) -> None:
+    check_eight_streams(make_int8(), chat)
+
+
+def check_eight_streams(engine: Engine, chat: ChatEncoder) -> None:
     prompts = [chat.encode([{"role": "user", "content": f"Tell me about the number {n}."}]) for n in range(8)]
     adds = [
         make_add(str(n), prompt=prompt, max_tokens=10, ignore_eos=True, tenant="together")
@@ -143,7 +156,7 @@ def test_answers_follow_their_schemas_with_drafts_and_without(
     }
 
 
-@pytest.mark.long
+@pytest.mark.long("float32")
 @pytest.mark.timeout(600)  # minutes on a busy machine
 @pytest.mark.parametrize("part", range(NUM_PARTS))
 def test_greedy_tokens_equal_those_of_transformers(part: int, engine: Engine, prompts: list[list[int]]) -> None:
@@ -159,6 +172,29 @@ def test_greedy_tokens_equal_those_of_transformers(part: int, engine: Engine, pr
     ]
     for id, tokens in run_to_end(engine, adds).items():
         assert tokens == answers[int(id)], f"prompt {id} of {len(prompts[int(id)])} tokens"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(6))
+def test_greedy_tokens_with_its_draft_head_are_those_without(
+    part: int, model_dir: Path, prompts: list[list[int]]
+) -> None:
+    """Thirty prompts in six parts, of which a short run does one, and less of it."""
+    require_native()
+    short = [prompt for prompt in prompts if len(prompt) <= 200][:30]
+    assert len(short) == 30
+    num_tokens = NUM_TOKENS if whole() else NUM_TOKENS // 2
+    adds = [
+        make_add(str(index), prompt=prompt, max_tokens=num_tokens, ignore_eos=True)
+        for index, prompt in enumerate(short[part::6])
+    ]
+    engine = open_engine(model_dir, INT8, draft_model=str(DEFAULT_HEAD))
+    limits = StepLimits(max_prefill_tokens=INT8.max_prefill_tokens or 512, draft_costs=FREE_DRAFTS)
+    engine._controller = FixedController(limits)  # it drafts whenever it can, whatever that costs here
+    assert run_exactly(engine, adds) == run_exactly(open_engine(model_dir, INT8, speculate=False), adds)
+    counters = engine.step().counters
+    assert counters.model_drafted / 10 < counters.model_accepted < counters.model_drafted
 
 
 @pytest.fixture(scope="module")

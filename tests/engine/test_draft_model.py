@@ -6,18 +6,23 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from benchmarks.memory import Load
 
+from axon.domain.sampling import Sampling
+from axon.engine.batch import Draw
 from axon.engine.config import EngineConfig
-from axon.engine.draft_backend import plan_draft
+from axon.engine.draft_backend import DraftPlan, plan_draft
+from axon.engine.draft_model import DraftModel
+from axon.engine.drafts import NEAR, DraftAsk
+from axon.engine.echo import EchoRunner
 from axon.engine.engine import Engine
 from axon.engine.load.architecture import read_architecture
 from axon.engine.protocol.messages import Add
-from axon.engine.schedule.controller import FixedController, StepLimits
+from axon.engine.schedule.limits.controller import FixedController, StepLimits
 from axon.errors import Misconfigured
 from tests.engine.builders import (
     FREE_DRAFTS,
@@ -30,6 +35,7 @@ from tests.engine.builders import (
     with_config,
 )
 from tests.engine.shelf_engine import ask, conversation, prefer_copies
+from tests.engine.test_core import EchoLauncher
 
 GREEDY: dict[str, Any] = {"temperature": 0.0}
 SEEDED: dict[str, Any] = {"temperature": 0.9, "top_k": 40, "top_p": 0.95, "logprobs": 1}
@@ -145,7 +151,7 @@ def test_blocks_from_the_shelf_are_caught_up_with(open_one: Open, config: Engine
 def test_the_kv_memory_of_both_is_what_the_setting_says(open_one: Open, config: EngineConfig, tiny_llama: Path) -> None:
     architecture = read_architecture(tiny_llama)
     plan = plan_draft(replace(config, device="cpu", draft_model=str(tiny_llama)), tiny_llama, architecture)
-    assert plan is not None
+    assert isinstance(plan, DraftPlan)
     assert plan.target.kv_memory_bytes == plan.draft.kv_memory_bytes
     assert plan.target.kv_memory_bytes + plan.draft.kv_memory_bytes <= config.kv_memory_bytes
     assert open_one(tiny_llama).ready().num_blocks == open_one().ready().num_blocks // 2
@@ -228,12 +234,75 @@ def test_what_is_no_model_and_no_number_is_refused(tmp_path: Path, tiny_llama: P
     assert "holds not even one block" in refusal(tiny_llama, tiny_llama, kv_memory_bytes=3000)
 
 
-def test_a_group_of_ranks_or_a_gpu_goes_without(tiny_llama: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_group_of_ranks_goes_without(
+    device: Literal["cpu", "cuda"], tiny_llama: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING)
-    config = with_config(draft_model=str(tiny_llama), device="cuda")
-    assert plan_draft(config, tiny_llama, read_architecture(tiny_llama)) is None
-    assert (
-        plan_draft(replace(config, device="cpu", tensor_parallel=2), tiny_llama, read_architecture(tiny_llama)) is None
-    )
-    assert caplog.text.count("is not used: it drafts for one rank on a CPU alone") == 2
-    assert plan_draft(replace(config, speculate=False), tiny_llama, read_architecture(tiny_llama)) is None
+    config = with_config(draft_model=str(tiny_llama), device=device)
+    architecture = read_architecture(tiny_llama)
+    assert plan_draft(replace(config, tensor_parallel=2), tiny_llama, architecture) is None
+    assert caplog.text.count("is not used: it drafts for one rank alone, and this model is cut over several") == 1
+    assert plan_draft(replace(config, speculate=False), tiny_llama, architecture) is None
+
+
+# ----- on a GPU
+
+
+def test_the_memory_of_both_is_planned_together_on_a_gpu(tiny_llama: Path, other_llama: Path) -> None:
+    config = replace(with_config(draft_model=str(other_llama), device="cuda"), dtype="fp8", kv_dtype="fp8")
+    plan = plan_draft(config, tiny_llama, read_architecture(tiny_llama))
+    assert isinstance(plan, DraftPlan)
+    assert plan.target == config
+    assert (plan.draft.dtype, plan.draft.kv_dtype, plan.draft.adapter_slots) == ("bfloat16", "auto", 0)
+    draft = read_architecture(other_llama)
+    assert plan.draft_memory is not None
+    assert plan.draft_memory.block_bytes == 2 * 2 * config.block_size * draft.num_kv_heads * draft.head_dim
+    assert plan.draft_memory.fixed_bytes > 2 * draft.num_parameters()
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, SEEDED, PENALISED])
+def test_batches_launched_one_behind_the_other_draft_the_same(
+    sampling: dict[str, Any], open_one: Open, tiny_llama: Path, other_llama: Path
+) -> None:
+    adds = make_adds(5, sampling)
+    for draft in (tiny_llama, other_llama):
+        waiting, ahead = open_one(draft), open_one(draft)
+        model: Any = ahead._draft_model
+        model._launcher = launcher = EchoLauncher(model._runner)
+        assert run_exactly(ahead, adds) == run_exactly(waiting, adds)
+        assert drafted(ahead) == drafted(waiting)
+        assert launcher.num_launched
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1.2])
+@pytest.mark.parametrize(("num_unseen", "is_chunk"), [(NEAR, False), (NEAR + 1, True)])
+def test_a_devices_batch_that_catches_up_is_told_from_others(num_unseen: int, is_chunk: bool, penalty: float) -> None:
+    """Also where a penalty keeps batches from being launched ahead. A CPU computes all of them in one way."""
+    sampling = Sampling(max_tokens=9, repetition_penalty=penalty)
+    asks = [
+        DraftAsk(
+            id=id,
+            first=0,
+            token_ids=tuple(range(number)),
+            block_ids=tuple(range(3 * place, 3 * place + 3)),
+            num_drafts=2,
+            draw=Draw(sampling=sampling, seed=0, choice=0, position=0),
+        )
+        for place, (id, number) in enumerate((("near", 1), ("far", num_unseen)))
+    ]
+    for launches in (True, False):
+        runner = EchoRunner(8, 16, 0.0)
+        launcher = EchoLauncher(runner) if launches else None
+        model = DraftModel(runner, vocab_size=256, max_len=100, launcher=launcher)
+        assert [each.is_chunk for each in model.draft(asks).rounds] == [is_chunk and launches, False]
+
+
+def test_behind_an_id_that_the_target_does_not_have_nothing_is_drafted(open_one: Open, tiny_llama: Path) -> None:
+    adds = make_adds(4, GREEDY)
+    engine, plain = open_one(tiny_llama), open_one()
+    model: Any = engine._draft_model
+    model._launcher, model._vocab_size = EchoLauncher(model._runner), 200
+    outputs = run_exactly(engine, adds)
+    assert outputs == run_exactly(plain, adds)
+    assert any(each.token >= 200 for emitted in outputs.values() for each in emitted)

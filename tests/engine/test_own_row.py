@@ -162,7 +162,7 @@ class Equality:
         outputs = run_exactly(make_engine(speculate=False), adds)
         answers = [[*add.prompt_ids, *(each.token for each in outputs[add.id])] for add in adds]
 
-        def draft(_drafter: Drafter, token_ids: list[int], *, price: float, most: int) -> list[int]:
+        def draft(_drafter: Drafter, token_ids: list[int], *, price: float, most: int, least_match: int) -> list[int]:
             """Right but for the last, and that one not always."""
             [answer] = [each for each in answers if each[: len(token_ids)] == token_ids]
             drafts = answer[len(token_ids) : len(token_ids) + min(most, 4)]

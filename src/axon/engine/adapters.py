@@ -119,6 +119,9 @@ class Adapters:
         if not reading.done():
             return None
         if error := reading.exception():
+            if isinstance(error, OSError):
+                message = f"The adapter's files cannot be read ({error.strerror or type(error).__name__})."
+                return Refused(add.id, Failure.ADAPTER_UNAVAILABLE, message)
             message = error.message if isinstance(error, AxonError) else f"{type(error).__name__}: {error}"
             message = message.replace(f"{add.adapter_folder}/", "").replace(add.adapter_folder, "its folder")
             return Refused(add.id, Failure.ADAPTER_UNUSABLE, f"The adapter cannot be used: {message}")

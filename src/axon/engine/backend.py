@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 from axon.engine.config import EngineConfig, num_blocks_in
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.draft_head import DraftHead
 from axon.engine.load.family import FAMILIES
-from axon.engine.runner import Backend
+from axon.engine.runner import Backend, DraftMemory
 from axon.errors import Misconfigured
 from axon.runtime.cores import usable_cores
 
@@ -41,10 +42,17 @@ def open_backend(
     group: "Group | None" = None,
     device: "torch.device | None" = None,
     open_weights: "OpenWeights | None" = None,
+    head: DraftHead | None = None,
+    draft_memory: DraftMemory | None = None,
+    drafts: bool = False,
 ) -> Backend:
-    """Loads the model, or this rank's part of it, with the device and dtype that ``config`` names."""
+    """Loads the model, or this rank's part of it, with the device and dtype that ``config`` names.
+
+    ``head`` drafts for it, in int8 alone. ``draft_memory``: what a draft model takes of the same GPU. ``drafts``:
+    this one drafts for another, on a GPU.
+    """
     if config.dtype == "int8":
-        return _open_native(config, model_dir, architecture, max_model_len)
+        return _open_native(config, model_dir, architecture, max_model_len, head)
     from axon.engine import torch_backend
 
     return torch_backend.open_model(
@@ -55,6 +63,8 @@ def open_backend(
         group=group,
         device=device,
         open_weights=open_weights,
+        draft_memory=draft_memory,
+        drafts=drafts,
     )
 
 
@@ -201,18 +211,20 @@ def _require_native(config: EngineConfig, architecture: Architecture) -> None:
     library.load()
 
 
-def _open_native(config: EngineConfig, model_dir: Path, architecture: Architecture, max_model_len: int) -> Backend:
+def _open_native(
+    config: EngineConfig, model_dir: Path, architecture: Architecture, max_model_len: int, head: DraftHead | None
+) -> Backend:
     """The int8 kernels on the CPU; raises ``Misconfigured`` if there are none and no compiler."""
-    from axon.engine.native import library, model, runner
+    from axon.engine.native import draft_head, library, model, runner
 
     _require_native(config, architecture)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)  # the kernels have threads of their own
-    block_bytes = model.block_bytes(architecture)
+    block_bytes = model.block_bytes(architecture) + (draft_head.head_bytes(head.architecture) if head else 0)
     num_blocks = num_blocks_in(config, block_bytes)
     threads = config.threads or usable_cores()
     native = runner.open_runner(
-        architecture, model_dir, num_blocks=num_blocks, threads=threads, max_model_len=max_model_len
+        architecture, model_dir, num_blocks=num_blocks, threads=threads, max_model_len=max_model_len, head=head
     )
     return Backend(
         runner=native,
@@ -221,4 +233,5 @@ def _open_native(config: EngineConfig, model_dir: Path, architecture: Architectu
         block_bytes=block_bytes,
         open_mover=native.open_mover,
         adapters=native.adapters,
+        head=native.head,
     )

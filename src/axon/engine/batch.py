@@ -88,6 +88,11 @@ class Span:
     def draws(self) -> tuple[Draw, ...]:
         return self.scores if self.draw is None else (*self.scores, self.draw, *self.drafts)
 
+    @property
+    def drawn(self) -> tuple[Draw, ...]:
+        """Its draws that choose a token: that behind its last known token, and those behind its drafts."""
+        return () if self.draw is None else (self.draw, *self.drafts)
+
     def take_results(self, results: Iterator[Drawn]) -> tuple[list[Drawn], list[Drawn]]:
         """Takes the span's results off those of its batch: of its scores, and of its draw and drafts together."""
         scores = list(islice(results, len(self.scores))) if self.scores else []

@@ -9,6 +9,10 @@ MOST_COPY_AGE_S = 29 * 86400.0
 """Copies of blocks are never kept for longer: an engine that was away learns what was erased for 30 days."""
 
 
+NO_DRAFT = "none"
+"""The ``draft_model`` of an engine that is to have none, not even the default model's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """The settings of one engine process."""
@@ -47,16 +51,18 @@ class EngineConfig:
     it. 0 sets no limit on a CPU, and takes 50 on a GPU."""
     speculate: bool = True
     """Speculative decoding: drafts the next tokens from the sequence's own text, and with ``draft_model``, and verifies
-    them together, where that saves time: with few streams on a CPU. Changes no token."""
+    them together, where that saves time: with few streams. Changes no token."""
     draft_model: str = ""
     """A small model that drafts where the sequence's own text has nothing to draft (speculative decoding): a folder, or
-    a name in the models folder, as for ``model``. It must have the model's tokenizer, runs on the CPU alone, and is
-    used only while its drafts save time. Empty for none. Changes no token."""
+    a name in the models folder, as for ``model``. It must have the model's tokenizer, runs beside the model on one
+    rank, and is used only while its drafts save time. A folder with an EAGLE-3 head of the model does too, for models
+    in ``int8``. Empty for the head that comes with the default model, and for none with any other; ``none`` for none.
+    Changes no token."""
     draft_tokens: int = 4
     """The most tokens that ``draft_model`` drafts for a stream in a step; fewer where that is faster."""
     policy: Literal["fair", "first_come"] = "fair"
     """The order of service: ``fair`` takes the tenant served least for its weight, ``first_come`` the oldest."""
-    call_format: Literal["auto", "hermes", "llama_json", "pythonic", "mistral", "qwen3_coder"] = "auto"
+    call_format: Literal["auto", "hermes", "llama_json", "pythonic", "mistral", "qwen3_coder", "harmony"] = "auto"
     """Format in which the model writes tool calls; ``auto`` goes by its chat template. The engine does not read it."""
     max_model_len: int = 0
     """Longest prompt + answer; 0 takes the model's own limit."""

@@ -15,6 +15,11 @@ class Mask(Protocol):
         ...
 
     @property
+    def is_alone(self) -> bool:
+        """Whether it is the only one of its span, which has no drafts."""
+        ...
+
+    @property
     def is_empty(self) -> bool:
         """Whether no token is allowed; waits for the mask."""
         ...

@@ -8,12 +8,11 @@ from axon.domain.failure import Failure
 from axon.engine.adapters import Adapters
 from axon.engine.batch import Batch, Drawn
 from axon.engine.constraint import Compiler
-from axon.engine.draft_model import DraftModel
-from axon.engine.drafts import NOTHING_DRAFTED, Drafted
+from axon.engine.drafts import NOTHING_DRAFTED, Drafted, Drafts
 from axon.engine.phases import enter
 from axon.engine.protocol.messages import Add, Counters, Emitted, Ready, Refused, StepOutput
 from axon.engine.runner import Flight, Launcher, Mover, Moving, Runner
-from axon.engine.schedule.controller import FixedController, StepController, StepLimits
+from axon.engine.schedule.limits.controller import FixedController, StepController, StepLimits
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.sequence import Source
 
@@ -35,6 +34,7 @@ class _Flying:
     """None where it only copies blocks."""
     launched_at: float
     moving: Moving | None
+    drafted: Drafted
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,15 @@ class _Computed:
     drawn: list[Drawn]
     compute_s: float
     """Time that the batch took."""
+    drafted: Drafted = NOTHING_DRAFTED
 
 
 class EngineCore:
     """Token ids in, token ids out, one step at a time.
 
     With a launcher a step plans and launches a batch and then settles the one before it, so that the device has its
-    next batch before it is done with the last.
+    next batch before it is done with the last. Where drafts are wanted it is settled first: nothing can be drafted
+    behind a token that is not known yet.
     """
 
     def __init__(
@@ -66,15 +68,15 @@ class EngineCore:
         open_grammars: Callable[[], Compiler] | None = None,
         grammars_are_dear: bool = False,
         mover: Mover | None = None,
-        draft_model: DraftModel | None = None,
+        draft_model: Drafts | None = None,
         adapters: Adapters | None = None,
     ) -> None:
         """``later`` does a piece of what can wait, if there is any, and returns whether more is left.
 
         ``open_grammars`` is called for the first grammar; without it, sequences that have one are refused. With
         ``grammars_are_dear``, ``prepare`` calls it before. ``mover`` copies the blocks of the scheduler's shelf.
-        ``draft_model`` drafts for streams that have no other drafts; it needs a runner without a launcher. Without
-        ``adapters``, sequences that name one are refused.
+        ``draft_model``, which may be a head, drafts for streams that have no other drafts. Without ``adapters``,
+        sequences that name one are refused.
         """
         self._mover, self._draft_model, self._adapters = mover, draft_model, adapters
         self._compiling: dict[str, str] = {}
@@ -177,18 +179,14 @@ class EngineCore:
         enter("schedule")
         started_at = time.perf_counter()
         limits = self._controller.limits(self._scheduler)
+        first = self._settle_first(limits, started_at)
         batch = self._scheduler.schedule(time.time(), limits)
         self._await_blocks(batch)
         self._note_ids(batch)
         batch, drafted = self._draft(batch)
-        done = self._compute(batch, started_at)
-        self._has_landed = self._has_landed or bool(done.batch.spans)
-        enter("settle")
-        emitted = self._scheduler.settle(done.batch, done.drawn)
-        self._note_ids()
-        step_s = time.perf_counter() - started_at
-        self._learn(done, step_s, drafted)
-        return self._output(emitted, self._count(done.batch, step_s))
+        done = self._compute(batch, started_at, drafted)
+        settled, emitted = first or self._settle(done, started_at)
+        return self._output(emitted, self._count(settled, time.perf_counter() - started_at))
 
     def tend(self) -> bool:
         """Does a piece of what was left for later; returns whether more is left. More may come up afterwards."""
@@ -256,7 +254,26 @@ class EngineCore:
         drafted = self._draft_model.draft(asks)
         return self._scheduler.add_drafts(batch, drafted), drafted
 
-    def _compute(self, batch: Batch, started_at: float) -> _Computed:
+    def _settle_first(self, limits: StepLimits, started_at: float) -> tuple[Batch, list[Emitted]] | None:
+        """Settles the batch in flight before the next one is planned, where one of the two may have drafts."""
+        due = self._flying
+        if due is None or not (limits.has_drafts or any(span.drafts for span in due.batch.spans)):
+            return None
+        self._flying = None
+        settled = self._settle(self._land(due), started_at)
+        enter("schedule")
+        return settled
+
+    def _settle(self, done: _Computed, started_at: float) -> tuple[Batch, list[Emitted]]:
+        """Takes in the results of a batch, and what it took."""
+        self._has_landed = self._has_landed or bool(done.batch.spans)
+        enter("settle")
+        emitted = self._scheduler.settle(done.batch, done.drawn)
+        self._note_ids()
+        self._learn(done, time.perf_counter() - started_at)
+        return done.batch, emitted
+
+    def _compute(self, batch: Batch, started_at: float, drafted: Drafted) -> _Computed:
         """Runs the batch; with a launcher, launches it and waits for the batch before it."""
         if self._launcher is None:
             if self._grammars is not None:
@@ -264,25 +281,31 @@ class EngineCore:
             copies_s = self._finish(batch, self._move(batch))
             enter("forward")
             drawn = self._runner.run(batch) if batch.spans else []
-            return _Computed(batch, drawn, time.perf_counter() - started_at - copies_s)
+            return _Computed(batch, drawn, time.perf_counter() - started_at - copies_s, drafted)
         due = self._flying
-        self._flying = None if batch.is_empty else self._launch(self._launcher, batch, started_at)
-        if due is None:
-            return _Computed(Batch(), [], 0.0)
+        self._flying = None if batch.is_empty else self._launch(self._launcher, batch, started_at, drafted)
+        return _Computed(Batch(), [], 0.0) if due is None else self._land(due)
+
+    def _land(self, due: _Flying) -> _Computed:
+        """Waits for a launched batch."""
         enter("wait for device")
         drawn = due.flight.land() if due.flight is not None else []
         self._finish(due.batch, due.moving)
         # The device began the batch when it was launched or when the one before it landed, whichever came later.
         begun_at, self._landed_at = max(self._landed_at, due.launched_at), time.perf_counter()
-        return _Computed(due.batch, drawn, self._landed_at - begun_at)
+        return _Computed(due.batch, drawn, self._landed_at - begun_at, due.drafted)
 
-    def _launch(self, launcher: Launcher, batch: Batch, started_at: float) -> _Flying:
+    def _launch(self, launcher: Launcher, batch: Batch, started_at: float, drafted: Drafted) -> _Flying:
+        is_idle = self._flying is None
         moving = self._move(batch)
         enter("launch")
         flight = launcher.launch(batch) if batch.spans else None
         if moving is not None:
             moving.precede()
-        return _Flying(batch, flight, started_at, moving)
+        if is_idle:
+            waited_s = time.perf_counter() - max(self._landed_at, started_at) - drafted.seconds
+            drafted = replace(drafted, wait_s=max(0.0, waited_s))
+        return _Flying(batch, flight, started_at, moving, drafted)
 
     def _move(self, batch: Batch) -> Moving | None:
         """Begins the batch's copies of blocks."""
@@ -307,11 +330,10 @@ class EngineCore:
             enter("wait for blocks")
             shelf.take_news(time.time(), _NEWS_S)
 
-    def _learn(self, done: _Computed, step_s: float, drafted: Drafted) -> None:
+    def _learn(self, done: _Computed, step_s: float) -> None:
         """Takes in how long a batch took, and what its drafts took and were worth."""
-        compute_s = done.compute_s - drafted.seconds
-        if self._draft_model is not None:
-            drafted = replace(drafted, num_accepted=self._scheduler.drafting.take_accepted())
+        compute_s, drafting = done.compute_s - done.drafted.seconds, self._scheduler.drafting
+        drafted = replace(done.drafted, num_accepted=drafting.take_accepted(), num_looked_up=drafting.take_looked_up())
         self._controller.observe(done.batch, step_s=step_s - drafted.seconds, compute_s=compute_s, drafted=drafted)
         if self._scheduler.shelf is not None:
             num_tokens = sum(len(span.token_ids) for span in done.batch.spans if not span.is_stream)

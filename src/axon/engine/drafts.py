@@ -1,9 +1,14 @@
-"""The work of the draft model in one step and its answer, as values. Knows no model and no scheduler."""
+"""The work of a draft model or head in one step and its answer, as values. Knows no model and no scheduler."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from axon.engine.batch import Draw
+
+NEAR = 32
+"""Most unseen tokens of a stream that the draft model computes in the batch of the first draft: they hardly cost more
+than one. A stream with more of them is caught up first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +29,16 @@ class DraftAsk:
     """Tokens to draft behind the stream's last token; with 0 the draft model only catches up."""
     draw: Draw | None = None
     """The draw of the first draft; None if nothing is drafted."""
+    min_probability: float = 0.0
+    """The probability to be right below which a draft is not worth its row in the target's step."""
+    next_min_probability: float = 0.0
+    """The same for one that has still to be guessed."""
     is_probe: bool = False
     """Whether it is only asked to find out what drafts are worth."""
+    arrival: int = 0
+    """Tells the stream from a later one that is given the same id; see ``Span``."""
+    admission: int = 0
+    """Number of times that the stream was given blocks; see ``Span``."""
 
     @property
     def end(self) -> int:
@@ -41,6 +54,9 @@ class DraftRound:
     num_attended: int
     """Tokens that all its tokens together attend to."""
     seconds: float
+    is_chunk: bool = False
+    """Whether the batch had more than ``NEAR`` tokens of a stream on a device, which computes so many of one with other
+    kernels: such batches have other costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +69,11 @@ class Drafted:
     """Whether all of it was only to find out what drafts are worth."""
     num_accepted: int = 0
     """Drafts of these that the target model has accepted, once the step is settled."""
+    num_looked_up: int = 0
+    """Drafts of the step that came from elsewhere and were accepted, once the step is settled."""
+    wait_s: float = 0.0
+    """Seconds for which a device stood idle before the step, because the one before had to be settled first; without
+    the draft model's own."""
 
     @property
     def seconds(self) -> float:
@@ -60,3 +81,27 @@ class Drafted:
 
 
 NOTHING_DRAFTED = Drafted()
+
+
+class Drafts(Protocol):
+    """What drafts for streams: a draft model, or a head of the target."""
+
+    @property
+    def max_len(self) -> int:
+        """Most tokens of a stream that it can attend to."""
+        ...
+
+    @property
+    def keeps_drafts(self) -> bool:
+        """Whether what it has computed of its own drafts holds once they are accepted: a draft model's does. A head
+        computes these tokens again, out of what the target knows by then."""
+        ...
+
+    @property
+    def later(self) -> Callable[[], bool] | None:
+        """Does a piece of what can wait, if there is any, and returns whether more is left."""
+        ...
+
+    def draft(self, asks: Sequence[DraftAsk]) -> Drafted:
+        """Computes the asked tokens, and drafts behind them."""
+        ...

@@ -1,5 +1,6 @@
 """The engine over a model folder: chooses its backend and gathers the ranks of its group. Token ids in and out."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -22,9 +23,10 @@ from axon.engine.protocol.messages import Counters
 from axon.engine.ranks.leader import Leader, LeadingMover, open_group
 from axon.engine.runner import Backend, Mover
 from axon.engine.schedule.blocks import BlockPool
-from axon.engine.schedule.controller import StepController
-from axon.engine.schedule.feedback_controller import FeedbackController
-from axon.engine.schedule.learned_controller import LearnedController
+from axon.engine.schedule.limits.controller import StepController
+from axon.engine.schedule.limits.device_drafts import DeviceDrafts
+from axon.engine.schedule.limits.feedback_controller import FeedbackController
+from axon.engine.schedule.limits.learned_controller import LearnedController
 from axon.engine.schedule.policy import make_policy
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
@@ -33,6 +35,9 @@ from axon.engine.shelf.opening import identity_of, open_shelf
 
 if TYPE_CHECKING:
     from axon.engine.torch_backend import OpenWeights
+
+_HEAD_STREAMS = 2
+"""Most streams beside which a head drafts: with four of them and more its drafts were measured to cost time."""
 
 
 class Engine(EngineCore):
@@ -58,9 +63,16 @@ class Engine(EngineCore):
         self.crew, self.group = open_group(config, model_dir)
         try:
             backend = open_backend(
-                config, model_dir, architecture, max_model_len=limit, group=self.group, open_weights=open_weights
+                config,
+                model_dir,
+                architecture,
+                max_model_len=limit,
+                group=self.group,
+                open_weights=open_weights,
+                head=plan.head if plan else None,
+                draft_memory=plan.draft_memory if plan else None,
             )
-            draft_model = plan.open(max_model_len=limit) if plan else None
+            draft_model = plan.open(backend, max_model_len=limit, open_weights=open_weights) if plan else None
             shelf, mover = shelf_of(config, model_dir, backend)
         except BaseException:
             self._close_group()
@@ -79,6 +91,7 @@ class Engine(EngineCore):
             max_scored_tokens=config.max_batch_tokens if backend.scores_any else MAX_SCORED_TOKENS,
             shelf=shelf,
             max_draft_len=draft_model.max_len if draft_model else 0,
+            has_head=draft_model is not None and not draft_model.keeps_drafts,
         )
         read = partial(vocabulary_of, model_dir) if vocabulary is None else lambda: vocabulary
         super().__init__(
@@ -86,10 +99,14 @@ class Engine(EngineCore):
             leader or backend.runner,
             kernel=backend.kernel,
             controller=make_controller(
-                config, backend, leads=leader is not None, draft_tokens=config.draft_tokens if plan else 0
+                config,
+                backend,
+                leads=leader is not None,
+                draft_tokens=config.draft_tokens if plan else 0,
+                draft_streams=_HEAD_STREAMS if plan and plan.head else inf,
             ),
             launcher=(leader or backend.launcher) if backend.launcher else None,
-            later=backend.later,
+            later=later_of(backend.later, draft_model.later if draft_model else None),
             open_grammars=partial(Grammars, read),
             grammars_are_dear=True,
             mover=LeadingMover(self.crew, mover) if self.crew and mover else mover,
@@ -133,6 +150,12 @@ def shelf_of(config: EngineConfig, model_dir: Path, backend: Backend) -> tuple[S
     return open_shelf(config, block_bytes=backend.block_bytes, identity=identity, open_mover=backend.open_mover)
 
 
+def later_of(*pieces: Callable[[], bool] | None) -> Callable[[], bool] | None:
+    """What can wait in both models: a piece of the first that has any left."""
+    given = [piece for piece in pieces if piece is not None]
+    return (lambda: any(piece() for piece in given)) if given else None
+
+
 def adapters_of(config: EngineConfig, backend: Backend) -> Adapters | None:
     """The LoRA adapters of a backend; None where it computes none, or the settings allow none."""
     if backend.adapters is None or config.adapter_slots < 1:
@@ -140,18 +163,22 @@ def adapters_of(config: EngineConfig, backend: Backend) -> Adapters | None:
     return Adapters(backend.adapters, most=config.adapter_slots, most_bytes=config.adapter_memory_bytes)
 
 
-def make_controller(config: EngineConfig, backend: Backend, *, leads: bool, draft_tokens: int = 0) -> StepController:
+def make_controller(
+    config: EngineConfig, backend: Backend, *, leads: bool, draft_tokens: int = 0, draft_streams: float = inf
+) -> StepController:
     """The controller of chunk and draft sizes for a backend; ``leads``: there are other ranks. ``draft_tokens``: most
-    drafts of the draft model for a stream; 0 without one."""
+    drafts of the draft model for a stream, 0 without one; ``draft_streams``: most streams that it drafts beside."""
     slo_s = config.itl_slo_ms / 1000 or inf
     if backend.launcher is not None:
-        return FeedbackController(max_prefill_tokens=config.max_prefill_tokens, slo_s=slo_s)
+        drafts = DeviceDrafts(draft_tokens=draft_tokens) if config.speculate and not leads else None
+        return FeedbackController(max_prefill_tokens=config.max_prefill_tokens, slo_s=slo_s, drafts=drafts)
     return LearnedController(
         max_prefill_tokens=config.max_prefill_tokens,
         max_slowdown=config.max_slowdown,
         slo_s=slo_s,
         drafts=config.speculate and not leads,  # the other ranks draw no tokens to verify drafts by
         draft_tokens=draft_tokens,
+        draft_streams=draft_streams,
     )
 
 

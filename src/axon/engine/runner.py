@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from axon.engine.batch import Batch, Drawn
 from axon.engine.copies import Copies
+from axon.engine.drafts import Drafts
 
 
 class Runner(Protocol):
@@ -90,6 +91,16 @@ class AdapterHost(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DraftMemory:
+    """What a draft model will take of the memory of its target's device."""
+
+    fixed_bytes: int
+    """Its weights, buffers and graphs."""
+    block_bytes: int
+    """Its KV block beside each block of the target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     """A loaded model and what runs its batches."""
 
@@ -109,3 +120,5 @@ class Backend:
     does."""
     adapters: AdapterHost | None = None
     """Where LoRA adapters are held; None if the backend computes none."""
+    head: Drafts | None = None
+    """The draft head that it was opened with."""

@@ -21,7 +21,7 @@ from axon.engine.pytorch.llama import Llama
 from axon.engine.pytorch.low_rank import LowRankAdapters
 from axon.engine.pytorch.mover import TorchMover
 from axon.engine.pytorch.runner import ModelRunner
-from axon.engine.runner import Backend
+from axon.engine.runner import Backend, DraftMemory
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "fp8": torch.bfloat16}
 """The type that files are read in; ``fp8`` rounds the matrices of the layers afterwards."""
@@ -38,21 +38,35 @@ def open_model(
     group: Group | None = None,
     device: torch.device | None = None,
     open_weights: OpenWeights | None = None,
+    draft_memory: DraftMemory | None = None,
+    drafts: bool = False,
 ) -> Backend:
-    """Loads the model, or this rank's part of it, with the device and dtype that ``config`` names."""
+    """Loads the model, or this rank's part of it, with the device and dtype that ``config`` names.
+
+    ``draft_memory``: what a draft model takes of the same GPU. ``drafts``: this one drafts for another, on a GPU.
+    """
     group = group or Alone()
     local = group.share.of(architecture)
     suffix = f"-tp{group.share.size}" if group.is_cut else ""
     with (open_weights or Weights)(model_dir, DTYPES[config.dtype]) as weights:
-        named = arranged(weights, architecture)
+        if config.device == "cuda":
+            device = device or torch.device("cuda", 0)
+        named = arranged(weights, architecture, device)
         source: Any = Shards(named, architecture, group.share) if group.is_cut else named
         if config.device == "cuda":
-            from axon.engine.cuda.mover import CudaMover
+            from axon.engine.cuda.memory.mover import CudaMover
             from axon.engine.cuda.startup import open_runner
 
-            device = device or torch.device("cuda", 0)
+            assert device is not None
             runner, num_blocks = open_runner(
-                config, local, source, max_model_len=max_model_len, device=device, group=group
+                config,
+                local,
+                source,
+                max_model_len=max_model_len,
+                device=device,
+                group=group,
+                draft_memory=draft_memory,
+                drafts=drafts,
             )
             kv_suffix = "-kv8" if config.kv_dtype == "fp8" else ""
             weights_suffix = "-w4" if runner.model.is_packed else ""

@@ -10,9 +10,9 @@ from safetensors.torch import save_file
 
 from axon.engine.cuda import tuning
 from axon.engine.cuda.jit import overlaps
-from axon.engine.cuda.packed import Packed, pack, widen
-from axon.engine.cuda.products import Products
+from axon.engine.cuda.products.products import Products
 from axon.engine.cuda.rows import Rows
+from axon.engine.cuda.weights.packed import Packed, pack, widen
 from axon.engine.engine import Engine
 from axon.engine.load.four_bit_layout import FourBits
 from tests.engine.builders import make_add, run_to_end

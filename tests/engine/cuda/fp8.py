@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional
 
 from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
-from axon.engine.cuda.products import Products
+from axon.engine.cuda.products.products import Products
 from axon.engine.cuda.reference import add_norm as plain_add_norm
 from axon.engine.cuda.reference import gated as plain_gated
 from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate, round_rows

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from axon.engine.cuda.upload import Upload
+from axon.engine.cuda.weights.upload import Upload
 from axon.engine.engine import Engine
 from axon.engine.load.weights import Weights
 from axon.engine.protocol.messages import Add, Emitted

@@ -5,11 +5,11 @@ from pathlib import Path
 import torch
 
 from axon.engine.batch import Span
-from axon.engine.cuda.adapted_inputs import AdaptedInputs
-from axon.engine.cuda.adapter_pages import RANK, CudaAdapters, Place
-from axon.engine.cuda.adapter_rows import MOST_PAGES, Pages
+from axon.engine.cuda.adapters.adapted_inputs import AdaptedInputs
+from axon.engine.cuda.adapters.adapter_pages import RANK, CudaAdapters, Place
+from axon.engine.cuda.adapters.adapter_rows import MOST_PAGES, Pages
+from axon.engine.cuda.adapters.low_rank import Adapting
 from axon.engine.cuda.jit import overlaps
-from axon.engine.cuda.low_rank import Adapting
 from axon.engine.cuda.reference import adapted
 from axon.engine.cuda.rows import Parts
 from axon.engine.load.architecture import read_architecture

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from axon.engine.cuda.recording import record
+from axon.engine.cuda.step.recording import record
 
 
 @torch.inference_mode()

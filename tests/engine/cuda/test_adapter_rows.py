@@ -8,9 +8,9 @@ import torch
 
 from axon.domain.sampling import Sampling
 from axon.engine.batch import Draw, Span
-from axon.engine.cuda.adapter_pages import CudaAdapters, num_pages
-from axon.engine.cuda.adapter_rows import chunked_rows, decoded_rows, most_tiles, no_chunked_rows, pages_needed
-from axon.engine.cuda.graph_plan import GraphKey, GraphPlan
+from axon.engine.cuda.adapters.adapter_pages import CudaAdapters, num_pages
+from axon.engine.cuda.adapters.adapter_rows import chunked_rows, decoded_rows, most_tiles, no_chunked_rows, pages_needed
+from axon.engine.cuda.step.graph_plan import GraphKey, GraphPlan
 from axon.engine.load.architecture import read_architecture
 from axon.errors import Misconfigured
 from tests.engine.adapter_files import make_adapter

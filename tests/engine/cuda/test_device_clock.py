@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from axon.engine.cuda.device_clock import DeviceClock
+from axon.engine.cuda.step.device_clock import DeviceClock
 from axon.engine.phases import begin_steps, timeline
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.engine.cuda.checks import CHECKS, make_folders
+from tests.engine.cuda.draft_checks import DRAFT_CHECKS
 from tests.engine.cuda.driving import Folders
 from tests.engine.cuda.wider_checks import WIDER_CHECKS
 
@@ -22,6 +23,6 @@ def make_folder(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     return make_folders(Path(tmp_path_factory.mktemp("models")))
 
 
-@pytest.mark.parametrize("check", [*CHECKS, *WIDER_CHECKS], ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*CHECKS, *WIDER_CHECKS, *DRAFT_CHECKS], ids=lambda check: check.__name__)
 def test_promise(check: Callable[[Folders], None], make_folder: Folders) -> None:
     check(make_folder)

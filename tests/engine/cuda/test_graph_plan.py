@@ -1,6 +1,6 @@
 """The order in which CUDA graphs are recorded."""
 
-from axon.engine.cuda.graph_plan import GraphKey, GraphPlan
+from axon.engine.cuda.step.graph_plan import GraphKey, GraphPlan
 
 
 def make_plan() -> GraphPlan:

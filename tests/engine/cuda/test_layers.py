@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from axon.engine.cuda.layers import head_order, load_layer, rope_table
 from axon.engine.cuda.rows import Rows
+from axon.engine.cuda.weights.layers import head_order, load_layer, rope_table
 from axon.engine.load.architecture import Architecture, read_architecture
 from axon.engine.load.arranged import arranged
 from axon.engine.load.weights import Weights

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from axon.engine.copies import Copies, Load, Save
-from axon.engine.cuda.kv_memory import KVBlocks
-from axon.engine.cuda.mover import CudaMover
+from axon.engine.cuda.memory.kv_memory import KVBlocks
+from axon.engine.cuda.memory.mover import CudaMover
 from axon.engine.load.architecture import read_architecture
 from tests.engine.builders import make_tiny_llama
 

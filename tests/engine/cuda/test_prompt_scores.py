@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from axon.domain.sampling import Sampling
 from axon.engine.batch import Draw, Drawn, Span
-from axon.engine.cuda.flight import CudaFlight
-from axon.engine.cuda.prompt_scores import ROWS, ScoredRows, score, score_rows
+from axon.engine.cuda.sample.prompt_scores import ROWS, ScoredRows, score, score_rows
+from axon.engine.cuda.step.flight import CudaFlight
 from axon.engine.sample.sampler import sample
 
 WIDTH = 40

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from axon.engine.cuda import tuning
-from axon.engine.cuda.kv_memory import KVBlocks, block_bytes, blocks_in
+from axon.engine.cuda.memory.kv_memory import KVBlocks, block_bytes, blocks_in
 from axon.engine.cuda.rows import FP8
 from axon.engine.load.architecture import read_architecture
 from tests.engine.cuda.checks import make_folders
@@ -107,3 +107,15 @@ def test_both_products_of_experts_have_the_same_tiles() -> None:
 def test_large_heads_have_fewer_stages() -> None:
     assert tuning.decode_shape(56, 64, dim=256).stages < tuning.decode_shape(56, 64).stages
     assert tuning.chunk_shape(64, dim=256).stages < tuning.chunk_shape(64).stages
+
+
+def test_programs_of_short_runs_have_room_for_their_queries_and_partial_sums() -> None:
+    for group_size in (1, 3, 4, 7, 8, 16):
+        for size in tuning.run_ladder():
+            shape = tuning.run_shape(size, 64, group_size)
+            assert shape.width >= tuning.RUN_QUERIES * group_size
+            assert shape.width & (shape.width - 1) == 0
+            assert shape.num_splits == 1 or size * shape.num_splits <= tuning.most_run_parts()
+    assert {tuning.run_shape(size, 64, 4) for size in tuning.run_ladder()} == {
+        tuning.run_shape(size, 64, 4) for size in tuning.run_sizes()
+    }

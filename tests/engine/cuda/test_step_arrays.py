@@ -7,9 +7,9 @@ import pytest
 
 from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Draw, Span
-from axon.engine.cuda.step_arrays import Decodes, halve, layout, order, pack_mixed
-from axon.engine.cuda.table_slots import Slots
-from axon.engine.cuda.uniform import first_state, uniforms
+from axon.engine.cuda.sample.uniform import first_state, uniforms
+from axon.engine.cuda.step.step_arrays import Chunks, Decodes, halve, layout, order, pack_mixed, places_of
+from axon.engine.cuda.step.table_slots import Slots
 from axon.engine.sample.uniform import uniform
 
 
@@ -172,3 +172,42 @@ def test_halves_of_a_span_score_together_what_it_scores(num_scores: int, is_draw
 
 def _result_positions(span: Span) -> list[int]:
     return list(range(span.end - len(span.draws), span.end))
+
+
+def with_drafts(span: Span, *drafts: int) -> Span:
+    """The span with draft tokens behind it, and a draw behind each."""
+    assert span.draw is not None
+    draws = tuple(replace(span.draw, position=span.draw.position + 1 + index) for index in range(len(drafts)))
+    return replace(span, token_ids=(*span.token_ids, *drafts), drafts=draws)
+
+
+def test_a_token_is_drawn_behind_each_draft_with_the_number_of_its_position() -> None:
+    slots = Slots(4, 8)
+    drafting = with_drafts(make_span(0, first=6, blocks=(0, 1), position=2), 7, 8)
+    plain, prompt = make_span(1, first=3, ids=(9,), position=5), make_span(2, ids=(1, 2), blocks=(4,), is_drawn=False)
+    spans = order([drafting, plain, prompt])
+    mixed, _ = pack_mixed(spans, slots, {}, 8, as_chunks=True)
+    assert mixed.arrays["ids"].tolist() == [9, 5, 7, 8, 1, 2]
+    assert mixed.arrays["drawn_rows"].tolist() == [0, 1, 2, 3]
+    assert mixed.arrays["numbers"].tolist() == [uniform(1, 1, 5), *(uniform(0, 1, n) for n in (2, 3, 4))]
+    assert len(mixed.arrays["inverse_temperatures"]) == 4
+    assert places_of(spans) == {1: 0, 0: 1}
+
+
+@pytest.mark.parametrize("num_drafts", range(1, 9))
+def test_halves_of_a_span_with_drafts_draw_together_what_it_draws(num_drafts: int) -> None:
+    span = with_drafts(make_span(0, first=6, position=2), *range(num_drafts))
+    halves = halve([span])
+    assert halves is not None
+    [head], [tail] = halves
+    assert head.token_ids + tail.token_ids == span.token_ids
+    assert head.drawn + tail.drawn == span.drawn
+    assert (len(head.drawn), tail.first) == (len(head.token_ids), head.end)
+
+
+def test_a_padded_step_of_runs_has_room_for_a_draw_and_a_tile_of_every_row() -> None:
+    slots, shape = Slots(16, 8), Chunks(16, 8, max_spans=16)
+    spans = [make_span(index, first=index) for index in range(16)]
+    padded = shape.pad(pack_mixed(spans, slots, {}, 8, as_chunks=True)[0].arrays, slots.spare_slot)
+    assert padded["tiles"][:, 1].tolist() == [1] * 16
+    assert padded["drawn_rows"].tolist() == list(range(16))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from axon.engine.cuda import upload
-from axon.engine.cuda.upload import Upload
+from axon.engine.cuda.weights import upload
+from axon.engine.cuda.weights.upload import Upload
 from axon.engine.load.weights import Weights
 from tests.engine.builders import make_tiny_llama
 

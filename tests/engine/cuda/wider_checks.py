@@ -33,6 +33,7 @@ WIDER: dict[str, dict[str, Any]] = {
     "qwen3_moe": _WIDE_SIZES | {"num_experts": 32, "num_experts_per_tok": 4, "moe_intermediate_size": 256},
     "gemma3": _WIDE_SIZES | {"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256},
     "phi3": _WIDE_SIZES,
+    "gpt_oss": _WIDE_SIZES | {"num_local_experts": 16, "num_experts_per_tok": 4, "intermediate_size": 256},
 }
 """Sizes that go through the quick kernels too."""
 _ROOMY: dict[str, Any] = {"block_size": 64, "max_batch_tokens": 512, "kv_memory_bytes": 1 << 27}
@@ -59,6 +60,16 @@ def mixtures_say_what_transformers_says(_: Folders) -> None:
 
 def gemma_and_phi_say_what_transformers_says(_: Folders) -> None:
     compare_newer([name for name in NEWER if "gemma" in name or "phi" in name])
+
+
+def gpt_oss_attends_as_the_plain_way_and_says_what_transformers_says(_: Folders) -> None:
+    from tests.engine.cuda.attention import compare
+
+    device = torch.device("cuda", 0)
+    with tempfile.TemporaryDirectory() as root:
+        compare(make_checkpoint(Path(root) / "small", "gpt_oss"), device, torch.float32, 16)
+        compare(make_checkpoint(Path(root) / "wide", "gpt_oss", **_WIDE_SIZES), device, torch.bfloat16, 64)
+    compare_newer(["gpt_oss"])
 
 
 def compare_newer(names: list[str]) -> None:
@@ -210,6 +221,7 @@ WIDER_CHECKS: list[Callable[[Folders], None]] = [
     experts_agree_with_plain_ones,
     mixtures_say_what_transformers_says,
     gemma_and_phi_say_what_transformers_says,
+    gpt_oss_attends_as_the_plain_way_and_says_what_transformers_says,
     adapters_give_the_tokens_of_the_cpu_and_of_merged_models,
     adapters_of_partly_turned_heads_and_of_experts,
     adapters_come_and_go_under_traffic,

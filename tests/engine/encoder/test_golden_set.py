@@ -16,7 +16,7 @@ from axon.engine.encoder.choice import open_encoder
 from axon.engine.encoder.engine import Encoder
 from axon.engine.native import library
 from axon.engine.native.build import NotBuilt
-from axon.gateway.openai.vectors import cosine
+from axon.gateway.openai.encoders.vectors import cosine
 from axon.sessions.embedding_inputs import input_ids
 from axon.sessions.prompt import Prompts, Threads
 from axon.text.tokenizer import load_tokenizer

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from axon.domain.classes import Activation
+from axon.domain.model.classes import Activation
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.encoder.bert import BertEncoder
 from axon.engine.encoder.choice import open_encoder

@@ -16,7 +16,7 @@ from axon.engine.grammar.grammars import Grammars
 from axon.engine.grammar.vocabulary import Vocabulary
 from axon.engine.protocol.messages import Emitted, Refused
 from axon.engine.sample.sampler import sample
-from axon.engine.schedule.controller import NO_DRAFTS, FixedController, StepLimits
+from axon.engine.schedule.limits.controller import NO_DRAFTS, FixedController, StepLimits
 from tests.engine.builders import FREE_DRAFTS, make_scheduler
 
 LONGER = [b'{"', b'":', b'",', b'"}', b'":"', b'","', b"ab", b"abc", b"abab", b"true", b"false", b"null", b"12", b"},{"]

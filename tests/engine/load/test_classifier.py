@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from axon.domain.classes import Activation
+from axon.domain.model.classes import Activation
 from axon.engine.load.classifier import is_classifier, read_classes
 from axon.errors import Misconfigured
 from tests.engine.encoder.models import write_modules

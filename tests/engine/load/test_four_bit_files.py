@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from axon.engine.cuda.upload import Upload
+from axon.engine.cuda.weights.upload import Upload
 from axon.engine.engine import Engine
 from axon.engine.load.architecture import read_architecture
 from axon.engine.load.four_bit_layout import FourBits

@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from axon.engine.cuda.layers import load_matrices
 from axon.engine.cuda.rows import widen
-from axon.engine.cuda.upload import Upload
+from axon.engine.cuda.weights.layers import load_matrices
+from axon.engine.cuda.weights.upload import Upload
 from axon.engine.engine import Engine
 from axon.engine.load.architecture import read_architecture
 from axon.engine.load.tensor_files import check_tensors

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from axon.bootstrap.model import deployment_of, prepare_model
+from axon.bootstrap.models.model import deployment_of, prepare_model
 from axon.engine.load.tensor_files import INDEX
 from axon.engine.protocol.messages import Ready
 from axon.errors import Misconfigured, Unsupported

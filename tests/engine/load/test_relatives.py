@@ -1,7 +1,9 @@
 """SmolLM2, Llama 3, Mistral, Qwen 2.5 and Qwen 3: tiny random ones, in each format, against transformers."""
 
 import json
+import random
 import shutil
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,22 @@ from axon.engine.load.convert.gguf import convert_gguf
 from axon.engine.load.tensor_files import INDEX
 from axon.engine.load.weights import Weights
 from axon.errors import Misconfigured
-from tests.engine.builders import RELATIVES, TINY_CONFIG, make_add, make_tiny_llama, run_to_end, with_config
+from tests.engine.builders import (
+    RELATIVES,
+    TINY_CONFIG,
+    make_add,
+    make_tiny_llama,
+    prompt_logprobs,
+    require_native,
+    run_to_end,
+    with_config,
+)
 from tests.engine.load.convert.gguf_files import write_gguf
 from tests.engine.reference import transformers_model
 
 PROMPTS = [[(7 * index + 3 * length) % 250 for index in range(length)] for length in (1, 5, 16, 40, 130)]
 NUM_TOKENS = 64
+RANDOM_PROMPT = random.Random(5).choices(range(250), k=120)
 
 
 class Relative:
@@ -31,6 +43,7 @@ class Relative:
         self.folder = make_tiny_llama(folder, **RELATIVES[name])
         model = transformers_model.load(self.folder)
         self.answers = [transformers_model.answer(model, prompt, NUM_TOKENS) for prompt in PROMPTS]
+        self.logprobs = transformers_model.prompt_logprobs(model, RANDOM_PROMPT)
 
 
 @pytest.fixture(scope="module", params=RELATIVES)
@@ -48,6 +61,23 @@ def answers_of(folder: Path) -> list[list[int]]:
 
 def test_greedy_tokens_equal_those_of_transformers(relative: Relative) -> None:
     assert answers_of(relative.folder) == relative.answers
+
+
+def test_every_token_of_a_prompt_is_as_likely_as_transformers_says(relative: Relative) -> None:
+    """Answers of a tiny model soon go round in a circle, with another rope too; a random prompt asks for what each
+    position sees."""
+    found = prompt_logprobs(Engine(with_config(), relative.folder), RANDOM_PROMPT)
+    assert found == pytest.approx(relative.logprobs, abs=2e-3)
+
+
+@pytest.mark.parametrize(("dtype", "share"), [("bfloat16", 0.02), ("int8", 0.03)])
+def test_rounded_numbers_stay_near_to_those_of_float32(relative: Relative, dtype: str, share: float) -> None:
+    """The median difference of a token's log probability, as a share of their standard deviation."""
+    if dtype == "int8":
+        require_native()
+    found = prompt_logprobs(Engine(with_config(dtype=dtype, block_size=16), relative.folder), RANDOM_PROMPT)
+    gaps = [abs(one - other) for one, other in zip(found, relative.logprobs, strict=True)]
+    assert 0 < statistics.median(gaps) < share * statistics.pstdev(relative.logprobs)
 
 
 def test_the_same_model_as_a_gguf_file_gives_the_same_tokens(relative: Relative, tmp_path: Path) -> None:

@@ -31,6 +31,22 @@ def test_a_row_of_a_product_does_not_depend_on_the_number_of_rows(num_inputs: in
         assert torch.equal(multiply(rows[-num_rows:]), whole[-num_rows:])
 
 
+@pytest.mark.parametrize(("num_inputs", "num_outputs"), [(64, 272), (300, 80)])
+def test_a_row_in_bfloat16_does_not_depend_on_them_either(num_inputs: int, num_outputs: int) -> None:
+    """Rounding hides another order of a sum in all but a few of a thousand numbers: so many rows are tried."""
+    generator = torch.Generator().manual_seed(7)
+    linear = Linear(torch.randn(num_outputs, num_inputs, generator=generator).bfloat16())
+    sizes = proven_sizes([linear])
+    assert REFERENCE_ROWS in sizes
+    rows = torch.randn(192, num_inputs, generator=generator).bfloat16()
+    whole = linear(rows, tile(len(rows), sizes))
+    for number in (1, 2, 3):
+        tiling = tile(number, sizes)
+        for first in range(0, len(rows) - sum(tiling), number):
+            found = linear(rows[first : first + sum(tiling)], tiling)[:number]
+            assert torch.equal(found, whole[first : first + number]), f"{number} rows in tiles of {tiling}"
+
+
 @pytest.mark.parametrize("num_rows", [1, 2, 3, 64, 65, 500])
 def test_a_tiling_covers_the_rows_with_allowed_sizes(num_rows: int) -> None:
     tiling = tile(num_rows, (2, 8, 64))

@@ -32,3 +32,10 @@ def answer(model: Any, prompt: list[int], num_tokens: int) -> list[int]:
         tokens.append(int(output.logits[0, -1].argmax()))
         ids = torch.tensor([[tokens[-1]]])
     return tokens
+
+
+@torch.inference_mode()
+def prompt_logprobs(model: Any, prompt: list[int]) -> list[float]:
+    """The log probability of each token but the first, behind those before it."""
+    likely = model(torch.tensor([prompt])).logits[0].log_softmax(-1)
+    return [float(likely[place, token]) for place, token in enumerate(prompt[1:])]

@@ -12,7 +12,7 @@ from itertools import pairwise
 from random import Random
 
 from axon.engine.batch import Batch, Span
-from axon.engine.schedule.controller import StepController
+from axon.engine.schedule.limits.controller import StepController
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 
 
@@ -68,6 +68,21 @@ TILED = Machine(
 """A matrix unit, which makes prompts cheap when many of their tokens are in one step."""
 WIDE = Machine(rows_s=((1, 0.004), (64, 0.005), (512, 0.012)), stream_attended_s=2e-8, prompt_attended_s=2e-8)
 """Most of a step's time is fixed, so that even the largest chunk fits."""
+H200 = Machine(
+    rows_s=(
+        (1, 0.00395),
+        (4, 0.00412),
+        (16, 0.00433),
+        (32, 0.0047),
+        (64, 0.0055),
+        (80, 0.0061),
+        (256, 0.012),
+        (512, 0.02),
+    ),
+    stream_attended_s=3e-8,
+    prompt_attended_s=1e-9,
+)
+"""A GPU with a model of 8B in bfloat16: rows cost next to nothing beside the weights that a step reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,15 +103,18 @@ class Day:
     """Factor on the first step."""
     seed: int = 0
 
+    def chance(self, numbers: Random) -> float:
+        """The factor of one measured time by its own chance."""
+        jitter = numbers.lognormvariate(0, self.jitter)
+        return jitter * numbers.uniform(5, 20) if numbers.random() < self.outliers else jitter
+
     def factors(self) -> Iterator[tuple[float, float]]:
         """Of each step: the factor by its own chance, and the one of the process that has the cores."""
         numbers = Random(self.seed)
         num_slow = max(0, self.slow_until - 1)
         yield self.cold_factor, 1.0
         while True:
-            chance = numbers.lognormvariate(0, self.jitter)
-            if numbers.random() < self.outliers:
-                chance *= numbers.uniform(5, 20)
+            chance = self.chance(numbers)
             if num_slow:
                 num_slow -= 1
             elif numbers.random() < self.slow_share / 50:

@@ -4,7 +4,7 @@ from axon.engine.batch import Batch, Drawn, fill
 from axon.engine.echo import EchoRunner
 from axon.engine.protocol.messages import Emitted
 from axon.engine.runner import Mover, Runner
-from axon.engine.schedule.controller import NO_DRAFTS, StepLimits
+from axon.engine.schedule.limits.controller import NO_DRAFTS, StepLimits
 from axon.engine.schedule.scheduler import Scheduler
 
 

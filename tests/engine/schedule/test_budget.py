@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from axon.engine.batch import Draw, Span
 from axon.engine.schedule.budget import TokenBudget
-from axon.engine.schedule.controller import StepLimits
+from axon.engine.schedule.limits.controller import StepLimits
 from axon.engine.schedule.policy import Rank
 from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
 from axon.engine.schedule.sequence import Sequence

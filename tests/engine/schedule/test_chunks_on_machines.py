@@ -7,7 +7,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from axon.engine.batch import Batch, Draw, Span
-from axon.engine.schedule.learned_controller import LearnedController
+from axon.engine.schedule.limits.learned_controller import LearnedController
 from tests.engine.builders import make_add
 from tests.engine.schedule.machines import NEOVERSE, QUIET, TILED, WIDE, XEON, Day, Machine, possible_tokens, serve
 from tests.long import examples

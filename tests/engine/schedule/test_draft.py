@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.engine.batch import Batch, Drawn
-from axon.engine.schedule.controller import NO_DRAFTS, StepLimits
 from axon.engine.schedule.draft import Drafter
+from axon.engine.schedule.limits.controller import NO_DRAFTS, StepLimits
 from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import make_add, make_scheduler
 
@@ -147,3 +147,34 @@ def test_guesses_take_no_block_that_another_sequence_needs() -> None:
                 sequence.drafter.learn(num_drafted=8, num_accepted=8)
     assert scheduler.drafting.num_drafted.total() > 0
     assert scheduler.preemptions <= 1, "a guess has parked somebody"
+
+
+def follow(drafter: Drafter, ids: list[int], first: int = 1) -> list[float]:
+    """What it hopes for as the tokens come one by one."""
+    return [drafter.follow(ids, end) for end in range(first, len(ids) + 1)]
+
+
+def test_following_learns_what_drafts_would_bring_without_drafting() -> None:
+    repeating, changing = [1, 2, 3, 4, 5] * 8, [n * n % 97 for n in range(40)]
+    hopes = follow(Drafter(), repeating)
+    assert hopes[:7] == [0.0] * 7, "it has guessed nothing yet, or not been right yet"
+    assert hopes[-1] > 0.9
+    assert max(follow(Drafter(), [*range(40)])) == 0.0
+    drafter = Drafter()
+    follow(drafter, repeating)
+    for _ in range(6):  # what it knows by heart goes on otherwise each time
+        follow(drafter, repeating := [*repeating, 1, 2, 90 + len(repeating), 91 + len(repeating)], len(repeating))
+    assert drafter.follow(repeating, len(repeating)) == 0.0
+    assert max(follow(Drafter(), changing)) <= 1.0
+
+
+def test_tokens_that_drafts_were_compared_with_are_not_counted_twice() -> None:
+    ids = [1, 2, 3, 4, 5] * 8
+    told, alone = Drafter(), Drafter()
+    for drafter in (told, alone):
+        follow(drafter, ids[:20])
+    told.learn(num_drafted=4, num_accepted=4)
+    before, alone_before = told.follow(ids, 20), alone.follow(ids, 20)
+    assert told.follow(ids, 24) == before
+    assert alone.follow(ids, 24) > alone_before, "it learns by itself"
+    assert told.follow(ids, 25) > before

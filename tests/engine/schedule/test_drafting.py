@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from axon.engine.core import EngineCore
 from axon.engine.drafts import DraftAsk
-from axon.engine.schedule.draft_choice import CHUNK
+from axon.engine.schedule.limits.draft_choice import CHUNK
 from tests.engine.builders import make_add
 from tests.engine.grammar.builders import make_core, run, tokens
 

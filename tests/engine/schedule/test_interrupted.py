@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axon.engine.batch import Batch, Draw, Span
-from axon.engine.schedule.controller import Outlook
-from axon.engine.schedule.learned_controller import LearnedController
+from axon.engine.schedule.limits.controller import Outlook
+from axon.engine.schedule.limits.learned_controller import LearnedController
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 from tests.engine.schedule.machines import NEOVERSE, TILED, XEON, Machine
 from tests.long import examples

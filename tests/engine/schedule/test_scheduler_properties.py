@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from axon.domain.byte_tokens import EOS_ID
 from axon.engine.batch import Batch
 from axon.engine.protocol.messages import Emitted
-from axon.engine.schedule.controller import NO_DRAFTS
+from axon.engine.schedule.limits.controller import NO_DRAFTS
 from axon.engine.schedule.policy import PolicyName, make_policy
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline

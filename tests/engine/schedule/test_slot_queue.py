@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from axon.domain.fairness.share import Want, fair_slots
 from axon.engine.batch import Batch
+from axon.engine.schedule.limits.controller import StepLimits
 from axon.engine.schedule.policy import Fair, FirstCome
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.schedule.slot_queue import MIN_SERVED_TOKENS
@@ -41,6 +42,16 @@ def test_a_tenant_that_comes_back_is_served_in_the_very_next_step() -> None:
     assert ids(step(scheduler)) == {"flood 0", "flood 1", "flood 2", "light"}
     assert scheduler.yielded == 1
     assert scheduler.preemptions == 0
+
+
+def test_a_tenant_that_comes_while_no_prompt_is_computed_is_served_in_the_first_step_that_computes_one() -> None:
+    scheduler = make_flooded()
+    scheduler.add(make_add("light", prompt=3, tenant="light"))
+    for _ in range(3):  # the controller may give every token of a step to the streams that run
+        batch = scheduler.schedule(limits=StepLimits(max_prefill_tokens=0))
+        assert "light" not in ids(batch)
+        scheduler.settle(batch, make_drawn(*[9] * len(batch.draws)))
+    assert ids(step(scheduler)) == {"flood 0", "flood 1", "flood 2", "light"}
 
 
 def test_it_gets_as_many_slots_as_are_its_part_and_no_more() -> None:

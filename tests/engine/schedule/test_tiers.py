@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.engine.schedule.controller import NO_DRAFTS
+from axon.engine.schedule.limits.controller import NO_DRAFTS
 from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import make_add, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from axon.engine.cuda.attending import Attending
-from axon.engine.cuda.experts import Mixture
+from axon.engine.cuda.adapters.low_rank import Adapting
+from axon.engine.cuda.attention.attending import Attending
+from axon.engine.cuda.experts.experts import Mixture
 from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
-from axon.engine.cuda.kv_memory import KVBlocks
-from axon.engine.cuda.layers import Layer, Matrix, Source, load_layer
-from axon.engine.cuda.low_rank import Adapting
-from axon.engine.cuda.packed import Packed
-from axon.engine.cuda.products import Products
+from axon.engine.cuda.memory.kv_memory import KVBlocks
+from axon.engine.cuda.memory.scratch import Scratch
+from axon.engine.cuda.products.products import Products
 from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate, round_rows
 from axon.engine.cuda.rows import FP8, Parts, Rows, empty_rows
-from axon.engine.cuda.scratch import Scratch
+from axon.engine.cuda.weights.layers import Layer, Matrix, Source, load_layer
+from axon.engine.cuda.weights.packed import Packed
 from axon.engine.load.architecture import Architecture
 from axon.engine.parallel.group import Alone, Group
 
 if TYPE_CHECKING:
-    from axon.engine.cuda.adapter_pages import CudaAdapters
+    from axon.engine.cuda.adapters.adapter_pages import CudaAdapters
 
 _GATE_WIDTH = 1024
 _FEW = 64
@@ -79,28 +79,44 @@ class CudaLlama:
         adapting = self._adapting(inputs, "adapter", chunks=False)
         if num_rows == 1 and adapting is None and self._takes_one_row():
             return self._decode_one(inputs, sampled, kv)
+        return self._decode(inputs, num_rows, sampled, kv, adapting)
+
+    def runs(self, inputs: dict[str, torch.Tensor], sampled: torch.Tensor, kv: KVBlocks) -> torch.Tensor:
+        """Computes short runs, a few tokens of each sequence, as decodes are computed but for their attention;
+        returns the logits of the rows that are drawn from. New blocks are in the tables already."""
+        return self._decode(inputs, len(inputs["ids"]), sampled, kv, None, runs=True)
+
+    def _decode(
+        self, inputs: dict[str, torch.Tensor], num_rows: int, sampled: torch.Tensor, kv: KVBlocks,
+        adapting: Adapting | None, *, runs: bool = False,
+    ) -> torch.Tensor:  # fmt: skip
         scratch, pdl = self._scratch, self._pdl
         residual, normed, seen = scratch.residual[:num_rows], scratch.normed.first(num_rows), scratch.seen[:num_rows]
         last_normed = scratch.last_normed.first(num_rows)
-        rounds = self._rounds(num_rows)
+        rounds = not runs and self._rounds(num_rows)
         largest = scratch.gated_largest[:num_rows]
-        self._embed(inputs, num_rows, sampled, residual, normed, kv, update=True, pdl=pdl)
+        self._embed(inputs, num_rows, sampled, residual, normed, kv, update=not runs, pdl=pdl)
+        positions, slots = inputs["positions"], inputs["slots"]
         for index, layer in enumerate(self._layers):
-            qkv = self._products.product("qkv", normed, layer.qkv)
-            if adapting is not None:
-                adapting.add(index, "qkv", normed.values, qkv, pdl=pdl)
-            self._attending.decode(index, layer, qkv, inputs["positions"], inputs["slots"], num_rows, seen, kv, pdl=pdl)
+            if runs:
+                self._attending.runs(index, layer, self._products.plain(normed, layer.qkv), inputs, seen, kv)
+            else:
+                qkv = self._products.product("qkv", normed, layer.qkv)
+                if adapting is not None:
+                    adapting.add(index, "qkv", normed.values, qkv, pdl=pdl)
+                self._attending.decode(index, layer, qkv, positions, slots, num_rows, seen, kv, pdl=pdl)
             if rounds:
                 rows = Rows(seen, largest=scratch.seen_largest[:num_rows])
             else:
                 rows = self._rounded(seen, scratch.seen_rows, pdl=pdl)
-            output = self._summed("output", rows, layer.output)
+            output = self._summed("output", rows, layer.output, layer.output_bias)
             if adapting is not None:
                 adapting.add(index, "output", seen, output, pdl=pdl)
             cleared = largest if rounds else None
             self._add_norm(
-                output, residual, layer.mlp_norm, normed, pdl=pdl, cleared=cleared, post=layer.attention_post
-            )
+                output, residual, layer.mlp_norm, normed, pdl=pdl, cleared=cleared, post=layer.attention_post,
+                bias=self._own_bias(layer),
+            )  # fmt: skip
             if layer.router is not None:
                 down = self._mixed(layer, normed, pdl=pdl)
             elif rounds:
@@ -112,7 +128,9 @@ class CudaLlama:
                 down = self._gated_down(index, gate_up, normed, scratch.gated.first(num_rows), adapting, pdl=pdl)
             target = last_normed if index + 1 == len(self._layers) else normed
             self._add_norm(down, residual, self._norm_after(index), target, pdl=pdl, post=layer.mlp_post)
-        return self._whole(self._products.product("head", last_normed, self._head).tensor.view(num_rows, -1))
+        if runs:
+            last_normed = Rows(last_normed.values[inputs["drawn_rows"]])
+        return self._whole(self._products.product("head", last_normed, self._head).tensor.view(len(last_normed), -1))
 
     def chunks(
         self,
@@ -149,10 +167,13 @@ class CudaLlama:
                 if not len(residual):
                     return residual
                 adapting = self._adapting(inputs, "kept_adapter", chunks=True)
-            output = self._plain_summed(self._rounded(seen, None, pdl=False), layer.output)
+            output = self._plain_summed(self._rounded(seen, None, pdl=False), layer.output, layer.output_bias)
             if adapting is not None:
                 adapting.add(index, "output", seen, output, pdl=False)
-            self._add_norm(output, residual, layer.mlp_norm, normed, pdl=False, post=layer.attention_post)
+            self._add_norm(
+                output, residual, layer.mlp_norm, normed, pdl=False, post=layer.attention_post,
+                bias=self._own_bias(layer),
+            )  # fmt: skip
             if layer.router is not None:
                 down = self._mixed(layer, normed, pdl=False)
             else:
@@ -197,7 +218,7 @@ class CudaLlama:
         assert layer.router is not None
         assert isinstance(layer.gate_up, Rows), "experts are not packed"
         assert isinstance(layer.down, Rows), "experts are not packed"
-        parts = self._mixture.compute(normed.values, layer.router, layer.gate_up, layer.down, pdl=pdl)
+        parts = self._mixture.compute(normed.values, layer.router, layer.gate_up, layer.down, layer.biases, pdl=pdl)
         return Parts(self.group.add_up(parts.tensor.sum(0))) if self.group.is_cut else parts
 
     def _gated_down(
@@ -296,6 +317,7 @@ class CudaLlama:
         pdl: bool,
         cleared: torch.Tensor | None = None,
         post: torch.Tensor | None = None,
+        bias: torch.Tensor | None = None,
     ) -> None:
         size = self.architecture.hidden_size
         width = ceil_pow2(size)
@@ -303,7 +325,7 @@ class CudaLlama:
             parts.tensor, parts.stride, *parts.scales, residual, weight, normed.values, _scales(normed),
             residual if cleared is None else cleared, self.architecture.rms_norm_eps, SIZE=size, WIDTH=width,
             NUM_PARTS=parts.count, SCALED=parts.is_scaled, QUANTISED=normed.scales is not None,
-            CLEARS=cleared is not None, PDL=pdl, post=post,
+            CLEARS=cleared is not None, PDL=pdl, post=post, bias=bias,
             **launch(num_warps=self._warps(len(residual), width), pdl=pdl),
         )  # fmt: skip
 
@@ -334,15 +356,22 @@ class CudaLlama:
         )  # fmt: skip
         return target
 
-    def _summed(self, name: str, rows: Rows, weight: Matrix) -> Parts:
-        """A product whose inputs are cut over the ranks, summed over them."""
-        return self._plain_summed(rows, weight) if self.group.is_cut else self._products.product(name, rows, weight)
+    def _own_bias(self, layer: Layer) -> torch.Tensor | None:
+        """The bias of attention's output, where it is added with the residual: with one rank."""
+        return None if self.group.is_cut else layer.output_bias
 
-    def _plain_summed(self, rows: Rows, weight: Matrix) -> Parts:
+    def _summed(self, name: str, rows: Rows, weight: Matrix, bias: torch.Tensor | None = None) -> Parts:
+        """A product whose inputs are cut over the ranks, summed over them with the bias, which one of them has."""
+        if self.group.is_cut:
+            return self._plain_summed(rows, weight, bias)
+        return self._products.product(name, rows, weight)
+
+    def _plain_summed(self, rows: Rows, weight: Matrix, bias: torch.Tensor | None = None) -> Parts:
         product = self._products.plain(rows, weight)
         if not self.group.is_cut:
             return product
-        return Parts(self.group.add_up(product.whole().to(self.dtype) if product.is_scaled else product.tensor))
+        own = product.whole().to(self.dtype) if product.is_scaled else product.tensor
+        return Parts(self.group.add_up(own if bias is None else own + bias))
 
     def _whole(self, logits: torch.Tensor) -> torch.Tensor:
         """The logits of the whole vocabulary, on the rank that draws."""

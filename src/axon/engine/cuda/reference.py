@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional
 
-from axon.engine.cuda.rows import Rows, quantise, widen
+from axon.engine.cuda.rows import ExpertBiases, Rows, quantise, widen
 from axon.engine.load.architecture import Experts
 
 
@@ -16,10 +16,14 @@ def attend(
     tables: torch.Tensor,
     slots: torch.Tensor,
     positions: torch.Tensor,
+    *,
+    window: int = 0,
+    sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Attention of each query [row, head, dim] up to its own position, whose key and value are written already.
 
-    ``kv`` is [block, layer, key or value, kv head, token, dim].
+    ``kv`` is [block, layer, key or value, kv head, token, dim]. ``window``: the tokens that a query sees; 0: all.
+    ``sinks`` [head]: scores that take part in the softmax.
     """
     block_size, dim = kv.shape[4], kv.shape[5]
     group_size = queries.shape[1] // kv.shape[3]
@@ -29,7 +33,12 @@ def attend(
         blocks = kv[tables[slot, :num_blocks].long(), layer].float()
         keys, values = blocks.permute(1, 2, 0, 3, 4).reshape(2, kv.shape[3], -1, dim)[:, :, : position + 1]
         heads = query.float().view(-1, group_size, dim)
-        weights = torch.softmax(heads @ keys.transpose(1, 2) * dim**-0.5, dim=-1)
+        scores = heads @ keys.transpose(1, 2) * dim**-0.5
+        if window:
+            scores[:, :, : max(0, position + 1 - window)] = float("-inf")
+        if sinks is not None:
+            scores = torch.cat([scores, sinks.float().view(-1, group_size, 1)], dim=-1)
+        weights = torch.softmax(scores, dim=-1)[:, :, : position + 1]
         rows.append((weights @ values).reshape(-1, dim))
     return torch.stack(rows).to(queries.dtype)
 
@@ -46,23 +55,42 @@ def gated(rows: Rows, gate_up: Rows) -> torch.Tensor:
 
 
 def mixture(
-    rows: torch.Tensor, router: torch.Tensor, gate_up: torch.Tensor, down: torch.Tensor, experts: Experts
+    rows: torch.Tensor,
+    router: torch.Tensor,
+    gate_up: torch.Tensor,
+    down: torch.Tensor,
+    experts: Experts,
+    biases: ExpertBiases | None = None,
 ) -> torch.Tensor:
     """What the chosen experts make of each row, in float32; ``gate_up`` and ``down`` are those of all experts, one
     below the other."""
-    wide, shares, chosen = rows.float(), *choose(rows, router, experts)
+    wide, shares, chosen = rows.float(), *choose(rows, router, experts, biases.router if biases else None)
     total = torch.zeros_like(wide)
     for number, (first, second) in enumerate(zip(gate_up.chunk(experts.count), down.chunk(experts.count), strict=True)):
         found, places = torch.where(chosen == number)
-        gate, up = (wide[found] @ first.float().T).chunk(2, -1)
-        inner = (functional.silu(gate) * up).to(rows.dtype).float()
-        total.index_add_(0, found, inner @ second.float().T * shares[found, places, None])
+        product = wide[found] @ first.float().T
+        if biases:
+            product = product + biases.gate_up.chunk(experts.count)[number].float()
+        gate, up = product.chunk(2, -1)
+        inner = _gated(gate, up, experts).to(rows.dtype).float() @ second.float().T
+        if biases:
+            inner = inner + biases.down.chunk(experts.count)[number].float()
+        total.index_add_(0, found, inner * shares[found, places, None])
     return total
 
 
-def choose(rows: torch.Tensor, router: torch.Tensor, experts: Experts) -> tuple[torch.Tensor, torch.Tensor]:
+def _gated(gate: torch.Tensor, up: torch.Tensor, experts: Experts) -> torch.Tensor:
+    if experts.limit:
+        gate, up = gate.clamp(max=experts.limit), up.clamp(-experts.limit, experts.limit) + 1
+    return gate * torch.sigmoid(experts.slope * gate) * up
+
+
+def choose(
+    rows: torch.Tensor, router: torch.Tensor, experts: Experts, bias: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The shares of each row's experts and their numbers, the likeliest first, both [row, experts of a row]."""
-    likely = torch.softmax(rows.float() @ router.float().T, -1)
+    logits = rows.float() @ router.float().T
+    likely = torch.softmax(logits if bias is None else logits + bias.float(), -1)
     shares, chosen = torch.topk(likely, experts.per_token, dim=-1)
     return shares / shares.sum(-1, keepdim=True) if experts.normalises else shares, chosen
 

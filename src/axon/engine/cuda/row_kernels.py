@@ -162,11 +162,12 @@ def add_norm(
     CLEARS: tl.constexpr,
     PDL: tl.constexpr,
     post: tl.tensor = None,
+    bias: tl.tensor = None,
 ) -> None:
     """Adds the partial sums to the residual and writes its norm to ``out``.
 
-    ``post``: weights of a norm that the sums go through before they are added. CLEARS: ``cleared`` of the row is set
-    to 0, for the kernels that look for the largest number of another row.
+    ``post``: weights of a norm that the sums go through before they are added. ``bias``: what is added with them.
+    CLEARS: ``cleared`` of the row is set to 0, for the kernels that look for the largest number of another row.
     """
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, WIDTH)
@@ -187,6 +188,8 @@ def add_norm(
     else:
         for part in tl.static_range(NUM_PARTS):
             wide += tl.load(parts + part * part_stride + row * SIZE + at, mask=at < SIZE, other=0.0).to(tl.float32)
+    if bias is not None:
+        wide += tl.load(bias + at, mask=at < SIZE, other=0.0).to(tl.float32)
     tl.store(residual + row * SIZE + at, wide.to(residual.dtype.element_ty), mask=at < SIZE)
     if CLEARS:
         tl.store(cleared + row, 0.0)

@@ -16,6 +16,15 @@ SMALLEST = 1e-20
 
 
 @dataclass(frozen=True, slots=True)
+class ExpertBiases:
+    """The biases of a mixture of experts, those of all experts one behind the other."""
+
+    router: torch.Tensor
+    gate_up: torch.Tensor
+    down: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """Numbers [row, column]: activations, or a weight matrix with its outputs as rows. With scales, they are fp8."""
 

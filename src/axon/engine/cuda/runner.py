@@ -9,7 +9,6 @@ yet: with the graph's shapes, so that its results do not depend on when the grap
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,24 +16,26 @@ import numpy as np
 import torch
 
 from axon.domain.sampling import Sampling
-from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
+from axon.engine.batch import Batch, Draw, Drawn, Span
 from axon.engine.cuda import tuning
-from axon.engine.cuda.adapted_inputs import AdaptedInputs
-from axon.engine.cuda.adapter_rows import MOST_PAGES
-from axon.engine.cuda.block_entries import enter_blocks
-from axon.engine.cuda.device_clock import DeviceClock
-from axon.engine.cuda.flight import CudaFlight, wait_for
-from axon.engine.cuda.graph_plan import GraphKey, GraphPlan
-from axon.engine.cuda.host_ring import HostRing
+from axon.engine.cuda.adapters.adapted_inputs import AdaptedInputs
+from axon.engine.cuda.adapters.adapter_rows import MOST_PAGES
 from axon.engine.cuda.jit import overlaps
-from axon.engine.cuda.kv_memory import KVBlocks
+from axon.engine.cuda.memory.kv_memory import KVBlocks
 from axon.engine.cuda.model import CudaLlama
-from axon.engine.cuda.prompt_scores import ScoredRows, score_rows
-from axon.engine.cuda.recording import ChunkGraph, record
-from axon.engine.cuda.sampler import DeviceSampler, Special
-from axon.engine.cuda.step_arrays import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
-from axon.engine.cuda.table_slots import Slots
-from axon.engine.cuda.transfer import send
+from axon.engine.cuda.sample.prompt_scores import ScoredRows, score_rows
+from axon.engine.cuda.sample.sampler import DeviceSampler
+from axon.engine.cuda.step.block_entries import enter_blocks
+from axon.engine.cuda.step.device_clock import DeviceClock
+from axon.engine.cuda.step.flight import CudaFlight, wait_for
+from axon.engine.cuda.step.graph_choice import graph_key
+from axon.engine.cuda.step.graph_plan import GraphKey, GraphPlan
+from axon.engine.cuda.step.host_ring import HostRing
+from axon.engine.cuda.step.recording import ChunkGraph, record
+from axon.engine.cuda.step.special_draws import SpecialDraws, drawn_rows
+from axon.engine.cuda.step.step_arrays import Chunks, Decodes, Packed, halve, layout, order, pack_mixed, places_of
+from axon.engine.cuda.step.table_slots import Slots
+from axon.engine.cuda.step.transfer import send
 
 logger = logging.getLogger(__name__)
 
@@ -43,27 +44,40 @@ class CudaRunner:
     """Holds the model, its KV memory and the CUDA graphs."""
 
     @torch.inference_mode()
-    def __init__(self, model: CudaLlama, kv: KVBlocks, *, max_rows: int, max_tokens: int) -> None:
+    def __init__(
+        self,
+        model: CudaLlama,
+        kv: KVBlocks,
+        *,
+        max_rows: int,
+        max_tokens: int,
+        speculates: bool = False,
+        drafts: bool = False,
+    ) -> None:
+        """``speculates``: steps may have drafts. ``drafts``: the model drafts for another, so that short runs come
+        without drafts of their own."""
         self.device = model.device
         self._model = self.model = model
         self._group = model.group
         self._kv = self.kv = kv
         self._pdl = overlaps(self.device)
-        max_draws = max(max_rows, Chunks.MAX_SPANS)
+        max_draws = max_rows + tuning.MOST_RUN_ROWS
         self._sampler = DeviceSampler(model.architecture.vocab_size, max_draws, self.device)
         self._slots = Slots(max_rows, kv.table_width)
         self._sizes = tuning.ladder(max_rows)
         self._chunk_sizes = tuning.chunk_ladder(model.num_weights, max_tokens)
+        self._run_shapes = {size: Chunks(size, tuning.RUN_QUERIES, max_spans=size) for size in tuning.run_ladder()}
+        self._drafts, self._has_runs = drafts, drafts or speculates
         self._chunk_shapes = {size: Chunks(size, model.queries_per_tile) for size in self._chunk_sizes}
-        self._plan = GraphPlan(decode_sizes=self._sizes, chunk_sizes=self._chunk_sizes)
+        run_sizes = list(self._run_shapes) if self._has_runs and not self._group.is_cut else []
+        self._plan = GraphPlan(decode_sizes=self._sizes, chunk_sizes=self._chunk_sizes, run_sizes=run_sizes)
         self._graphs: dict[GraphKey, tuple[Any, torch.Tensor]] = {}
         self._chunk_graphs: dict[GraphKey, ChunkGraph] = {}
         self._sampled = torch.zeros(max_draws, dtype=torch.int32, device=self.device)
         self._most_tokens: int | None = None
         """Steps with more tokens are halved: one of about twice this size ran out of memory."""
         self._previous: CudaFlight | None = None
-        self._left: list[Callable[[], None]] = []
-        """Draws of the step that is being launched, to be launched when their masks are filled."""
+        self._specials = SpecialDraws(self._sampler, self._slots, at_once=self._group.is_cut)
         self._scored: list[ScoredRows] = []
         """Scores of the step that is being launched."""
 
@@ -98,17 +112,16 @@ class CudaRunner:
         self._ring.turn()
         is_decode = all(len(span.token_ids) == 1 and not span.scores for span in batch.spans)
         spans = order(batch.spans)
-        place_of: dict[int, int] = {}
         if is_decode:
             place_of = {span.arrival: row for row, span in enumerate(spans) if span.draw is not None}
             from_host = self._launch_decodes(spans)
             count = len(spans)
         else:
-            place_of = {span.arrival: place for place, span in enumerate(s for s in spans if s.draw is not None)}
+            place_of = places_of(spans)
             from_host = self._launch_mixed(spans, self._sampled, 0)
-            count = len(place_of)
-        places = [place_of[span.arrival] for span in batch.spans if span.draw is not None]
-        left, self._left = self._left, []
+            count = sum(len(span.drawn) for span in spans)
+        places = [place_of[span.arrival] + index for span in batch.spans for index in range(len(span.drawn))]
+        left = self._specials.take_left()
         scored, self._scored = self._scored, []
         finish = partial(self._finish, left, count, self._ring.index)
         spans_scored = batch.spans if scored else ()
@@ -138,6 +151,8 @@ class CudaRunner:
         self._sampler.rehearse_masks(self._model.dtype)
         if not self._group.is_cut:
             self._rehearse_decodes()
+        if self._has_runs and not self._group.is_cut:
+            self._rehearse_runs()
         if self._adapted is not None:
             self._rehearse_adapted(self._adapted)
 
@@ -145,7 +160,7 @@ class CudaRunner:
     def _rehearse_mixed(self, spans: list[Span]) -> None:
         """Launches a step as it is computed without a graph's shapes: those have no kernels for decodes."""
         self._launch_mixed(spans, self._sampled.clone(), 0)
-        self._draw_left()
+        self._specials.launch_left()
 
     @torch.inference_mode()
     def _rehearse_decodes(self) -> None:
@@ -153,6 +168,12 @@ class CudaRunner:
         self._words.copy_(self._padding)
         for size in self._sizes:
             self._compute_decodes(size)
+
+    @torch.inference_mode()
+    def _rehearse_runs(self) -> None:
+        """Launches a step of short runs for each shape of its attention, on padding."""
+        for size in tuning.run_sizes():
+            self._compute_runs(send(self._padded(GraphKey("runs", size), {}), self.device))
 
     @torch.inference_mode()
     def _rehearse_adapted(self, adapted: AdaptedInputs) -> None:
@@ -201,7 +222,7 @@ class CudaRunner:
 
     def _padded(self, key: GraphKey, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """The arrays of a step with chunks in the shapes of its graph."""
-        shape = self._chunk_shapes[key.size]
+        shape = self._run_shapes[key.size] if key.kind == "runs" else self._chunk_shapes[key.size]
         if key.num_pages and self._adapted is not None:
             shape = self._adapted.chunk_shape(key.size, key.num_pages, self._model.queries_per_tile)
         return shape.pad(arrays, self._slots.spare_slot)
@@ -210,7 +231,10 @@ class CudaRunner:
         padding = self._padded(key, {})
         words = torch.zeros(layout(padding)[1], dtype=torch.int32, device=self.device)
         inputs = send(padding, self.device, words)
-        graph, logits = self._record(partial(self._compute_chunks, inputs, 0, self._sampled, self._sampled))
+        compute = partial(self._compute_chunks, inputs, 0, self._sampled, self._sampled)
+        if key.kind == "runs":
+            compute = partial(self._compute_runs, inputs)
+        graph, logits = self._record(compute)
         return ChunkGraph(words, inputs, graph, logits)
 
     def _record(self, compute: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
@@ -239,8 +263,8 @@ class CudaRunner:
         else:
             self._plan.miss(key)
             logits = self._compute_decodes(size, key.num_pages)
-        specials = self._specials(list(enumerate(spans)), packed)
-        return self._draw_specials(logits, specials, self._inputs, self._sampled) if specials else {}
+        rows = drawn_rows(spans, packed.slots, all_rows=True)
+        return self._specials.draw(logits, rows, self._inputs, self._sampled, self._previous)
 
     def _num_pages(self, spans: Sequence[Span]) -> int:
         return self._adapted.num_pages(spans) if self._adapted is not None else 0
@@ -274,16 +298,15 @@ class CudaRunner:
         if previous is self._sampled:
             previous = self._sampled.clone()
         from_host = self._launch_mixed(order(halves[0]), previous, first_place)
-        self._draw_left()
-        first_place += sum(span.draw is not None for span in halves[0])
+        self._specials.launch_left()
+        first_place += sum(len(span.drawn) for span in halves[0])
         return from_host | self._launch_mixed(order(halves[1]), previous, first_place)
 
     def _compute_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
         sampled = self._sampled[first_place:]
-        key = self._chunk_key(spans) if previous is self._sampled else None
-        mixed, packed = pack_mixed(
-            spans, self._slots, self._latest, self._model.queries_per_tile, as_chunks=key is not None
-        )
+        key = self._mixed_key(spans) if previous is self._sampled else None
+        per_tile = tuning.RUN_QUERIES if key is not None and key.kind == "runs" else self._model.queries_per_tile
+        mixed, packed = pack_mixed(spans, self._slots, self._latest, per_tile, as_chunks=key is not None)
         arrays = mixed.arrays
         if self._adapted is not None and self._num_pages(spans):
             arrays |= self._adapted.chunks(spans)
@@ -295,26 +318,24 @@ class CudaRunner:
             recorded.graph.replay()
         else:
             inputs = send(arrays, self.device)
-            logits = self._compute_chunks(inputs, mixed.num_decodes, previous, sampled, spans)
-        drawn = [(index, span) for index, span in enumerate(spans) if span.draw is not None]
-        rows = [(row, span) for row, (_, span) in enumerate(drawn)]
-        slots = Packed([packed.slots[index] for index, _ in drawn], [], [])
-        specials = self._specials(rows, slots)
-        if not specials:
-            return {}
-        from_host = self._draw_specials(logits, specials, inputs, sampled)
+            if key is not None and key.kind == "runs":
+                logits = self._compute_runs(inputs)
+            else:
+                logits = self._compute_chunks(inputs, mixed.num_decodes, previous, sampled, spans)
+        rows = drawn_rows(spans, packed.slots, all_rows=False)
+        from_host = self._specials.draw(logits, rows, inputs, sampled, self._previous)
         return {first_place + row: each for row, each in from_host.items()}
 
-    def _chunk_key(self, spans: Sequence[Span]) -> GraphKey | None:
+    def _mixed_key(self, spans: Sequence[Span]) -> GraphKey | None:
         """The graph for these spans, recorded or not; None if they are computed without padding.
 
         It depends on the spans alone: with other shapes their sums would be rounded otherwise.
         """
-        num_tokens = sum(len(span.token_ids) for span in spans)
-        size = next((size for size in self._chunk_sizes if size >= num_tokens), None)
-        if size is None or len(spans) > Chunks.MAX_SPANS or any(span.scores for span in spans):
+        key = graph_key(
+            spans, self._chunk_sizes, self._num_pages(spans), runs=not self._group.is_cut, drafts=self._drafts
+        )
+        if key is None:
             return None
-        key = GraphKey("chunks", size, self._num_pages(spans))
         if key in self._chunk_graphs:
             return key
         self._plan.miss(key)
@@ -340,51 +361,15 @@ class CudaRunner:
             self._scored += [scored] if scored else []
         return logits
 
+    def _compute_runs(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Draws a token for each drawn row of short runs, and returns their logits."""
+        logits = self._model.runs(inputs, self._sampled, self._kv)
+        self._sampler.draw(logits, inputs["inverse_temperatures"], inputs["numbers"], self._sampled, pdl=self._pdl)
+        return logits
+
     @property
     def _latest(self) -> Mapping[int, int]:
         return self._previous.place_of if self._previous else {}
-
-    def _specials(self, rows: list[tuple[int, Span]], packed: Packed) -> list[Special]:
-        is_special = self._slots.is_special
-        return [
-            Special(row, self._known(span))
-            for (row, span), slot in zip(rows, packed.slots, strict=True)
-            if span.draw is not None and is_special[slot]
-        ]
-
-    def _known(self, span: Span) -> Any:
-        """The span's draw, with the placeholder in its history replaced by the token."""
-        draw = span.draw
-        assert draw is not None
-        if draw.mask is not None and span.token_ids[-1] == PLACEHOLDER:
-            assert self._previous is not None, "a placeholder has a step before it"
-            draw.mask.masks.learn(self._previous.token_of(span.arrival))
-        if not draw.output_ids or draw.output_ids[-1] != PLACEHOLDER:
-            return draw
-        assert self._previous is not None, "a placeholder has a step before it"
-        return replace(draw, output_ids=(*draw.output_ids[:-1], self._previous.token_of(span.arrival)))
-
-    def _draw_specials(
-        self, logits: torch.Tensor, specials: list[Special], inputs: Mapping[str, torch.Tensor], sampled: torch.Tensor
-    ) -> dict[int, Drawn]:
-        temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
-        if any(special.needs_mask for special in specials):
-            self._left.append(self._sampler.begin_masked(logits, specials, temperatures, numbers, sampled))
-        if cut := [special for special in specials if special.needs_truncation]:
-            self._left.append(partial(self._sampler.draw_truncated, logits, cut, temperatures, numbers, sampled))
-        on_host = [special for special in specials if special.needs_host]
-        if on_host or self._group.is_cut or not any(special.needs_mask for special in specials):
-            self._draw_left()
-        if not on_host:
-            return {}
-        drawn = self._sampler.draw_on_host(logits, on_host, sampled)
-        return {special.row: each for special, each in zip(on_host, drawn, strict=True)}
-
-    def _draw_left(self) -> None:
-        """Launches the draws that are left now, waiting for their masks."""
-        left, self._left = self._left, []
-        for launch_draws in left:
-            launch_draws()
 
     def _write_tables(self, packed: Packed) -> None:
         self._clock.begin()

@@ -11,16 +11,17 @@ import torch
 from axon.domain.sampling import Sampling
 from axon.engine.batch import Batch, Draw, Span
 from axon.engine.config import EngineConfig
-from axon.engine.cuda.adapter_pages import CudaAdapters, num_pages
-from axon.engine.cuda.kv_memory import KVBlocks, block_bytes, blocks_in
-from axon.engine.cuda.layers import Source
+from axon.engine.cuda.adapters.adapter_pages import CudaAdapters, num_pages
+from axon.engine.cuda.memory.kv_memory import KVBlocks, block_bytes, blocks_in
 from axon.engine.cuda.model import CudaLlama
 from axon.engine.cuda.rows import FP8
 from axon.engine.cuda.runner import CudaRunner
-from axon.engine.cuda.upload import Upload
+from axon.engine.cuda.weights.layers import Source
+from axon.engine.cuda.weights.upload import Upload
 from axon.engine.load.architecture import Architecture
 from axon.engine.load.weights import Weights
 from axon.engine.parallel.group import Alone, Group
+from axon.engine.runner import DraftMemory
 from axon.errors import Misconfigured
 
 _DEVICE = torch.device("cuda", 0)
@@ -36,15 +37,19 @@ def open_runner(
     max_model_len: int,
     device: torch.device = _DEVICE,
     group: Group | None = None,
+    draft_memory: DraftMemory | None = None,
+    drafts: bool = False,
 ) -> tuple[CudaRunner, int]:
     """A runner and its number of blocks; raises ``Misconfigured`` if not even one block fits.
 
     All ranks of a group do this at the same time, and all get as many blocks as fit on the one with the least memory.
+    ``draft_memory``: what a draft model will take of the device's memory. ``drafts``: this model drafts for another.
     """
+    room = draft_memory or DraftMemory(fixed_bytes=0, block_bytes=0)
     if isinstance(weights, Weights) and device.type == "cuda":
         with Upload(weights, device) as upload:
-            return _open_on(config, architecture, upload, max_model_len, device, group or Alone())
-    return _open_on(config, architecture, weights, max_model_len, device, group or Alone())
+            return _open_on(config, architecture, upload, max_model_len, device, group or Alone(), room, drafts)
+    return _open_on(config, architecture, weights, max_model_len, device, group or Alone(), room, drafts)
 
 
 def _open_on(
@@ -54,6 +59,8 @@ def _open_on(
     max_model_len: int,
     device: torch.device,
     group: Group,
+    draft_memory: DraftMemory,
+    drafts: bool,
 ) -> tuple[CudaRunner, int]:
     max_rows = min(config.max_sequences, config.max_batch_tokens)
     model = CudaLlama(
@@ -69,11 +76,11 @@ def _open_on(
         count = num_pages(architecture, model.dtype, slots=config.adapter_slots, most_bytes=config.adapter_memory_bytes)
         model.adapters = CudaAdapters(architecture, model.dtype, device, count=count) if count else None
     group.connect()
-    num_blocks = group.least(_num_blocks(config, model, max_model_len, max_rows))
+    num_blocks = group.least(_num_blocks(config, model, max_model_len, max_rows, draft_memory))
     if group.is_cut:
         runner = _open(config, model, max_model_len, max_rows, num_blocks)
     else:
-        runner, num_blocks = _open_largest(config, model, max_model_len, max_rows, num_blocks)
+        runner, num_blocks = _open_largest(config, model, max_model_len, max_rows, num_blocks, drafts)
     runner.rehearse()
     if isinstance(weights, Upload):
         weights.finish()  # before graphs are recorded: other threads must not call the driver meanwhile
@@ -85,15 +92,19 @@ def _open_on(
     return runner, num_blocks
 
 
-def _num_blocks(config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int) -> int:
-    bytes_per_block = block_bytes(model.architecture, config.block_size, _kv_dtype(config, model))
+def _num_blocks(
+    config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int, draft_memory: DraftMemory
+) -> int:
+    bytes_per_block = (
+        block_bytes(model.architecture, config.block_size, _kv_dtype(config, model)) + draft_memory.block_bytes
+    )
     if config.kv_memory_bytes:
         return config.kv_memory_bytes // bytes_per_block
     peak_bytes = _rehearse(config, model, max_model_len, max_rows)
     torch.cuda.empty_cache()
     free_bytes, total_bytes = torch.cuda.mem_get_info(model.device)
     return blocks_in(
-        free_bytes,
+        free_bytes - draft_memory.fixed_bytes,
         total_bytes=total_bytes,
         fraction=config.gpu_memory_fraction,
         peak_bytes=peak_bytes,
@@ -129,19 +140,21 @@ def _largest_step(config: EngineConfig, max_model_len: int, max_rows: int) -> Ba
 
 
 def _open_largest(
-    config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int, num_blocks: int
+    config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int, num_blocks: int, drafts: bool
 ) -> tuple[CudaRunner, int]:
     """Opens with fewer blocks where an allocation fails, instead of failing."""
     while num_blocks >= 1:
         try:
-            return _open(config, model, max_model_len, max_rows, num_blocks), num_blocks
+            return _open(config, model, max_model_len, max_rows, num_blocks, drafts=drafts), num_blocks
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
             num_blocks = int(num_blocks * _SHRINK)
     raise Misconfigured("the GPU has no memory for even one KV block: choose a smaller model or max_batch_tokens")
 
 
-def _open(config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int, num_blocks: int) -> CudaRunner:
+def _open(
+    config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int, num_blocks: int, *, drafts: bool = False
+) -> CudaRunner:
     kv = KVBlocks(
         model.architecture,
         num_blocks=num_blocks,
@@ -151,7 +164,14 @@ def _open(config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: 
         dtype=_kv_dtype(config, model),
         device=model.device,
     )
-    return CudaRunner(model, kv, max_rows=max_rows, max_tokens=config.max_batch_tokens)
+    return CudaRunner(
+        model,
+        kv,
+        max_rows=max_rows,
+        max_tokens=config.max_batch_tokens,
+        speculates=config.speculate and not drafts,
+        drafts=drafts,
+    )
 
 
 def _kv_dtype(config: EngineConfig, model: CudaLlama) -> torch.dtype:

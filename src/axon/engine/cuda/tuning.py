@@ -50,6 +50,17 @@ class ChunkShape(NamedTuple):
     num_warps: int
 
 
+class RunShape(NamedTuple):
+    """Shape of a program of ``run_attention``."""
+
+    width: int
+    """Queries and their heads of a KV head together: ``RUN_QUERIES`` queries and more."""
+    tile: int
+    num_splits: int
+    stages: int
+    num_warps: int
+
+
 class ExpertShape(NamedTuple):
     """Shape of a program of ``expert_kernels``: ``outputs`` of an expert for ``rows`` of its pairs."""
 
@@ -176,20 +187,14 @@ _FEW_PACKED = {
         "down": FewRows(32, 64, 64, 4, 4, 4),
     },
     64: {
-        "qkv": FewRows(64, 64, 64, 2, 3, 4),
+        "qkv": FewRows(64, 128, 64, 2, 3, 8),
         "output": FewRows(64, 64, 64, 2, 3, 4),
         "gate_up": FewRows(64, 128, 64, 1, 3, 8),
         "down": FewRows(64, 64, 64, 2, 3, 4),
     },
-    128: {
-        "qkv": FewRows(128, 128, 32, 1, 4, 8),
-        "output": FewRows(128, 128, 32, 2, 4, 8),
-        "gate_up": FewRows(128, 128, 32, 1, 4, 8),
-        "down": FewRows(128, 128, 32, 2, 4, 8),
-    },
 }
-"""Widths and parts are of a quarter of the inputs, of which an int16 holds four. The shapes were not compared with
-others yet. Above 128 rows it is quicker to unpack first: 256 rows took 36 ms a step of 8B by the last shape."""
+"""Widths and parts are of a quarter of the inputs, of which an int16 holds four. Above 64 rows it is quicker to unpack
+first: 128 rows of 8B's ``down`` took 82 us so and 261 us by any shape that unpacks on the way."""
 
 
 def few_packed(name: str, num_rows: int, num_inputs: int, group_size: int) -> FewRows | None:
@@ -277,6 +282,40 @@ def chunk_shape(block_size: int, *, is_exact: bool = False, dim: int = 128) -> C
     return ChunkShape(64, min(64, max(16, block_size)), 5, 4)
 
 
+RUN_QUERIES = 8
+"""Rows of a run that one program of ``run_attention`` serves."""
+MOST_RUN_ROWS = 256
+"""The most rows of a step of short runs."""
+_RUN_LADDER = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, MOST_RUN_ROWS)
+_RUN_SPLITS = {8: 16, 32: 4}
+
+
+def run_ladder() -> list[int]:
+    """Row counts for which a step of short runs has a CUDA graph; a step takes the next larger one."""
+    return list(_RUN_LADDER)
+
+
+def run_shape(num_rows: int, block_size: int, group_size: int, *, is_exact: bool = False, dim: int = 128) -> RunShape:
+    """Many splits of the context for few rows, so that the device is full; ``is_exact``: float32."""
+    width = max(16, 1 << (RUN_QUERIES * group_size - 1).bit_length())
+    splits = next((splits for most, splits in _RUN_SPLITS.items() if num_rows <= most), 1)
+    if is_exact:
+        return RunShape(width, 16, splits, 2, 4)
+    stages = 3 if dim <= _USUAL_DIM and width <= 64 else 2
+    return RunShape(width, 64 if block_size >= 64 else max(16, block_size), splits, stages, 4 if width <= 64 else 8)
+
+
+def run_sizes() -> list[int]:
+    """One row count for each distinct shape of runs."""
+    return [*_RUN_SPLITS, MOST_RUN_ROWS]
+
+
+def most_run_parts() -> int:
+    """The most pairs of a run and a split in a step, each with partial sums of its own."""
+    splits = {size: run_shape(size, 64, 1).num_splits for size in _RUN_LADDER}
+    return max(size * each for size, each in splits.items() if each > 1)
+
+
 _CHUNK_LADDER = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 _LAUNCH_FLOPS = 7e12
 """Floating point operations of the device in the time that the host needs to launch a step kernel by kernel."""
@@ -295,11 +334,13 @@ def ladder(max_rows: int) -> list[int]:
 
 
 _EXPERTS = {
+    0.25: ExpertShapes(ExpertShape(16, 64, 128, 4, 4), ExpertShape(16, 64, 256, 3, 4)),
+    8: ExpertShapes(ExpertShape(16, 64, 128, 3, 8), ExpertShape(16, 128, 128, 3, 8)),
     24: ExpertShapes(ExpertShape(16, 64, 128, 3, 4), ExpertShape(16, 64, 128, 4, 4)),
-    96: ExpertShapes(ExpertShape(64, 64, 64, 4, 4), ExpertShape(64, 128, 64, 4, 4)),
+    96: ExpertShapes(ExpertShape(64, 128, 64, 4, 8), ExpertShape(64, 128, 64, 4, 4)),
 }
-"""By the most pairs of an expert, on average. Not measured yet: they fill the shared memory of an H200."""
-_MANY_EXPERTS = ExpertShapes(ExpertShape(128, 64, 64, 4, 8), ExpertShape(128, 128, 64, 4, 8))
+"""By the most pairs of an expert, on average; the quickest of benchmarks/expert_kernels.py, on an H200."""
+_MANY_EXPERTS = ExpertShapes(ExpertShape(128, 128, 64, 4, 8), ExpertShape(128, 256, 64, 3, 8))
 
 
 def expert_shapes(num_pairs: int, num_experts: int, *, is_exact: bool = False) -> ExpertShapes:

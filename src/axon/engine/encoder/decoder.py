@@ -65,7 +65,15 @@ class PooledDecoderEncoder:
         positions = [at for length in lengths for at in range(length)] + padding
         groups = groups_of(lengths)
 
-        def attend(layer: int, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        def attend(
+            layer: int,
+            queries: torch.Tensor,
+            keys: torch.Tensor,
+            values: torch.Tensor,
+            *,
+            sinks: torch.Tensor | None = None,
+        ) -> torch.Tensor:
+            assert sinks is None, "no family that gives vectors has sinks"
             return _attend(queries, keys, values, groups)
 
         token_ids, places = (torch.tensor(each, device=self._device) for each in (ids, positions))

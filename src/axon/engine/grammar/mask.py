@@ -137,6 +137,11 @@ class DrawMask:
         return ids
 
     @property
+    def is_alone(self) -> bool:
+        """Whether it is the only one of its span."""
+        return self.masks.is_single
+
+    @property
     def is_empty(self) -> bool:
         """Whether no token is allowed."""
         return self.masks.is_empty(self.index)

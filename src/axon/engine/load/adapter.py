@@ -16,8 +16,10 @@ from axon.errors import Misconfigured
 
 Floats = npt.NDArray[np.float32]
 
+_MAX_NUMBER = 1e15
+"""Products of larger numbers may leave what a float32 holds, and their answers would be empty."""
 _NAME = re.compile(
-    r"base_model\.model\.model\.layers\.(\d+)\.(?:self_attn|mlp)\.(q|k|v|o|gate|up|down)_proj\.lora_(A|B)\.weight"
+    r"base_model\.model\.model\.layers\.(\d{1,9})\.(?:self_attn|mlp)\.(q|k|v|o|gate|up|down)_proj\.lora_(A|B)\.weight"
 )
 
 
@@ -57,9 +59,10 @@ def read_adapter(folder: Path, architecture: Architecture) -> AdapterWeights:
     for (index, module), tensors in sorted(found.items()):
         _check_shape(path, index, module, tensors, architecture)
         down, up = (read_array(f"{module}_proj.lora_{side}", tensors[side]) for side in "AB")
-        if not (np.isfinite(down).all() and np.isfinite(up).all()):
-            raise Misconfigured(f"{path}: {module}_proj of layer {index} has numbers that are not finite")
-        layers[index][module] = Pair(down, up * np.float32(scale.of(len(down))))
+        scaled = up * np.float32(scale.of(len(down)))
+        if not (np.abs(down).max(initial=0.0) < _MAX_NUMBER and np.abs(scaled).max(initial=0.0) < _MAX_NUMBER):
+            raise Misconfigured(f"{path}: {module}_proj of layer {index} has numbers that are not finite, or too large")
+        layers[index][module] = Pair(down, scaled)
     return AdapterWeights(layers=tuple(layers))
 
 

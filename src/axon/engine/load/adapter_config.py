@@ -13,8 +13,20 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MODULES = ("q", "k", "v", "o", "gate", "up", "down")
 """The products of a layer that an adapter may change, without ``_proj``."""
 MAX_RANK = 512
-_OTHER_WEIGHTS = ("pissa", "olora", "loftq", "corda")
+_MAX_ALPHA = 1_000_000
+_OTHER_WEIGHTS = ("pissa", "olora", "loftq", "corda", "lora_ga")
 """Ways to begin a training that change the base model's own weights too."""
+
+_UNKNOWN = (
+    "rank_pattern",
+    "alpha_pattern",
+    "fan_in_fan_out",
+    "layer_replication",
+    "target_parameters",
+    "alora_invocation_tokens",
+    "use_qalora",
+)
+"""Options that give the matrices another meaning."""
 
 
 def check_adapter(folder: Path) -> None:
@@ -56,7 +68,7 @@ def _problem(config: Mapping[str, Any]) -> str:
     for name in ("modules_to_save", "trainable_token_indices"):
         if config.get(name):
             return f"whole modules beside the LoRA ({name}) are not supported; merge the adapter into its model"
-    for name in ("rank_pattern", "alpha_pattern", "fan_in_fan_out", "layer_replication"):
+    for name in _UNKNOWN:
         if config.get(name):
             return f"{name} is not supported"
     begun = str(config.get("init_lora_weights", "")).lower()
@@ -93,6 +105,6 @@ def read_scale(folder: Path) -> Scale:
     rank, alpha = config.get("r"), config.get("lora_alpha")
     if type(rank) is not int or not 0 < rank <= MAX_RANK:
         raise Misconfigured(f"{CONFIG}: r must be a whole number from 1 to {MAX_RANK}, not {rank!r}")
-    if not isinstance(alpha, int | float) or isinstance(alpha, bool) or not math.isfinite(alpha):
-        raise Misconfigured(f"{CONFIG}: lora_alpha must be a number, not {alpha!r}")
+    if not isinstance(alpha, int | float) or isinstance(alpha, bool) or not -_MAX_ALPHA <= alpha <= _MAX_ALPHA:
+        raise Misconfigured(f"{CONFIG}: lora_alpha must be a number up to {_MAX_ALPHA:,}, not {str(alpha)[:40]}")
     return Scale(rank, float(alpha), by_root=bool(config.get("use_rslora")))

@@ -3,14 +3,14 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from axon.engine.load.family import FAMILIES, ExpertKeys, Family, family_of
 from axon.engine.load.quantisation import check_quantisation, is_fp8
 from axon.engine.load.rope import Rope, read_rope, rope_kind, trained_len
-from axon.errors import Misconfigured
+from axon.errors import Misconfigured, UnknownModel
 
 Shapes = dict[str, tuple[int, ...]]
 """Shapes of tensors by name."""
@@ -26,6 +26,12 @@ class Experts:
     inner_size: int
     normalises: bool
     """Whether the probabilities of a token's experts are scaled to a sum of 1."""
+    has_bias: bool = False
+    """gpt-oss: the router and the products of the experts have biases."""
+    limit: float = 0.0
+    """gpt-oss: gates above this and ups beyond it on both sides are clamped, and 1 is added to ups; 0: neither."""
+    slope: float = 1.0
+    """The gate's activation is gate x sigmoid(slope x gate)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,7 @@ class Architecture:
     model_type: str = "llama"
     """Its key in the table of families."""
     qkv_bias: bool = False
-    """Qwen 2.5: queries, keys and values have a bias."""
+    """Qwen 2.5 and gpt-oss: queries, keys and values have a bias."""
     qk_norm: bool = False
     """Qwen 3: each head's queries and keys are normalised before they are rotated."""
     is_fp8: bool = False
@@ -97,11 +103,11 @@ class Architecture:
     def num_idle_parameters(self) -> int:
         """Parameters of the experts that a token is not computed with."""
         layers = [self.experts_of(layer) for layer in range(self.num_layers)]
-        return sum(
-            (experts.count - experts.per_token) * 3 * self.hidden_size * experts.inner_size
-            for experts in layers
-            if experts
-        )
+        return sum((experts.count - experts.per_token) * self._num_in_expert(experts) for experts in layers if experts)
+
+    def _num_in_expert(self, experts: Experts) -> int:
+        biases = 2 * experts.inner_size + self.hidden_size if experts.has_bias else 0
+        return 3 * self.hidden_size * experts.inner_size + biases
 
     def num_parameters(self) -> int:
         """All parameters, those of every expert included."""
@@ -128,6 +134,10 @@ class Architecture:
         shapes |= {f"self_attn.{name}_proj.weight": (size, hidden) for name, size in sizes.items()}
         if self.qkv_bias:
             shapes |= {f"self_attn.{name}_proj.bias": (size,) for name, size in sizes.items()}
+        if self.family.output_bias:
+            shapes["self_attn.o_proj.bias"] = (hidden,)
+        if self.family.has_sinks:
+            shapes["self_attn.sinks"] = (self.num_heads,)
         if self.qk_norm:
             shapes |= {f"self_attn.{name}_norm.weight": (self.head_dim,) for name in "qk"}
         return shapes
@@ -137,16 +147,21 @@ class Architecture:
         if experts is None:
             return self._gated_shapes("mlp", self.intermediate_size)
         shapes: Shapes = {"mlp.gate.weight": (experts.count, self.hidden_size)}
+        if experts.has_bias:
+            shapes["mlp.gate.bias"] = (experts.count,)
         for expert in range(experts.count):
-            shapes |= self._gated_shapes(f"mlp.experts.{expert}", experts.inner_size)
+            shapes |= self._gated_shapes(f"mlp.experts.{expert}", experts.inner_size, has_bias=experts.has_bias)
         return shapes
 
-    def _gated_shapes(self, prefix: str, inner: int) -> Shapes:
-        return {
+    def _gated_shapes(self, prefix: str, inner: int, *, has_bias: bool = False) -> Shapes:
+        shapes: Shapes = {
             f"{prefix}.gate_proj.weight": (inner, self.hidden_size),
             f"{prefix}.up_proj.weight": (inner, self.hidden_size),
             f"{prefix}.down_proj.weight": (self.hidden_size, inner),
         }
+        if has_bias:
+            shapes |= {name.replace(".weight", ".bias"): shape[:1] for name, shape in shapes.items()}
+        return shapes
 
 
 _MOST = {
@@ -174,7 +189,7 @@ def read_architecture(model_dir: Path) -> Architecture:
     if config is None:
         raise Misconfigured(f"{model_dir} is not a model folder: it has no config.json")
     try:
-        family = family_of(config.get("model_type"))
+        family = family_of(config)
         _refuse_unsupported(config, family)
         _check_sizes(config)
         return Architecture(
@@ -185,10 +200,10 @@ def read_architecture(model_dir: Path) -> Architecture:
             num_heads=config["num_attention_heads"],
             num_kv_heads=config.get("num_key_value_heads") or config["num_attention_heads"],
             head_dim=config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
-            rms_norm_eps=config.get("rms_norm_eps", 1e-6),
+            rms_norm_eps=_read_epsilon(config),
             rope=_read_rope(config, family, family.rope_theta),
             local_rope=_read_local_rope(config, family) if family.local_theta else None,
-            windows=_read_windows(config) if family.local_theta else (),
+            windows=_read_windows(config, family) if family.window_pattern else (),
             query_scalar=float(config.get("query_pre_attn_scalar", family.query_scalar)),
             tied_embedding=config.get("tie_word_embeddings", family.tied_embedding),
             max_model_len=min(_read_length(config), _read_window(config, family)),
@@ -204,6 +219,22 @@ def read_architecture(model_dir: Path) -> Architecture:
         raise Misconfigured(f"{model_dir}/config.json does not say {error}") from error
     except (TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise Misconfigured(f"{model_dir}/config.json cannot be understood: {error}") from error
+
+
+def unknown_family(model_dir: Path) -> str:
+    """Why no architecture here is the folder's, in one sentence; empty where one is."""
+    try:
+        family_of(_read_json(model_dir / "config.json") or {})
+    except Misconfigured as error:
+        return error.message
+    return ""
+
+
+def _read_epsilon(config: Mapping[str, Any]) -> float:
+    epsilon = config.get("rms_norm_eps", 1e-6)
+    if not isinstance(epsilon, int | float) or not 0 <= epsilon < math.inf:
+        raise ValueError("rms_norm_eps is no number from 0 on")
+    return epsilon
 
 
 def _check_sizes(config: Mapping[str, Any]) -> None:
@@ -228,13 +259,22 @@ _REFUSED = {
 
 def _refuse_unsupported(config: Mapping[str, Any], family: Family) -> None:
     for key, what in _REFUSED.items():
-        if config.get(key):
-            raise Misconfigured(f"{config['model_type']} models with {what} ({key}) are not supported yet")
+        if config.get(key) and not (key == "attention_bias" and family.output_bias):
+            raise UnknownModel(
+                f"{config['model_type']} models with {what} ({key}) are not supported yet; those without them work"
+            )
+    if family.output_bias and not config.get("attention_bias", True):
+        raise UnknownModel(
+            f"{config['model_type']} models without biases (attention_bias) are not supported yet; those with them work"
+        )
     if quantisation := config.get("quantization_config"):
-        check_quantisation(quantisation)
+        check_quantisation(quantisation, has_mxfp4=family.stacks_experts)
     activation = config.get("hidden_activation") or config.get("hidden_act") or family.activation
     if activation != family.activation:
-        raise Misconfigured(f"an activation of type {activation!r} is not supported yet")
+        raise UnknownModel(
+            f"an activation of type {activation!r} is not supported yet; {config['model_type']} works with "
+            f"{family.activation!r}"
+        )
 
 
 def _read_window(config: Mapping[str, Any], family: Family) -> int:
@@ -248,10 +288,16 @@ def _read_rope(config: Mapping[str, Any], family: Family, default_theta: float) 
     """The rope of layers that see all."""
     scaling = _scaling(config)
     if (kind := rope_kind(scaling)) not in family.ropes:
-        raise Misconfigured(f"{config['model_type']} models with rope scaling of type {kind!r} are not supported yet")
+        raise UnknownModel(
+            f"{config['model_type']} models with rope scaling of type {kind!r} are not supported yet; the nearest that "
+            f"work have {', '.join(family.ropes)}"
+        )
     rope = read_rope(config, scaling, config.get("rope_theta", default_theta))
     if rope.partial != 1.0 and not family.rotates_part:
-        raise Misconfigured("models that rotate only a part of each head are not supported yet")
+        raise UnknownModel(
+            f"{config['model_type']} models that rotate only a part of each head are not supported yet; those that "
+            "rotate all of it work"
+        )
     return rope
 
 
@@ -278,9 +324,10 @@ def _read_local_rope(config: Mapping[str, Any], family: Family) -> Rope:
     return Rope(theta=given.get("rope_theta") or config.get("rope_local_base_freq", family.local_theta))
 
 
-def _read_windows(config: Mapping[str, Any]) -> tuple[int, ...]:
-    """The window of each layer: of those that ``layer_types`` names, or of all but every sixth."""
-    pattern, layers = config.get("sliding_window_pattern") or 6, range(config["num_hidden_layers"])
+def _read_windows(config: Mapping[str, Any], family: Family) -> tuple[int, ...]:
+    """The window of each layer: of those that ``layer_types`` names, or of all but those of the family's pattern."""
+    pattern = config.get("sliding_window_pattern") or family.window_pattern
+    layers = range(config["num_hidden_layers"])
     kinds = config.get("layer_types") or ["full_attention" if (i + 1) % pattern == 0 else "" for i in layers]
     if len(kinds) != len(layers):
         raise ValueError(f"layer_types has {len(kinds)} entries for {len(layers)} layers")
@@ -296,7 +343,13 @@ def _read_experts(config: Mapping[str, Any], keys: ExpertKeys) -> Experts:
     if per_token > count:
         raise ValueError(f"num_experts_per_tok is {per_token}, and there are {count} experts")
     normalises = config.get("norm_topk_prob", False) if keys.normalises is None else keys.normalises
-    return Experts(count=count, per_token=per_token, inner_size=config[keys.inner], normalises=bool(normalises))
+    plain = Experts(count=count, per_token=per_token, inner_size=config[keys.inner], normalises=bool(normalises))
+    if not keys.clamped:
+        return plain
+    limit, slope = float(config.get("swiglu_limit", 7.0)), float(config.get("swiglu_alpha", 1.702))
+    if not (0 < limit < math.inf and 0 < slope < math.inf):
+        raise ValueError("swiglu_limit and swiglu_alpha are no numbers above 0")
+    return replace(plain, has_bias=True, limit=limit, slope=slope)
 
 
 def _read_dense_layers(config: Mapping[str, Any]) -> frozenset[int]:
@@ -308,9 +361,10 @@ def _read_dense_layers(config: Mapping[str, Any]) -> frozenset[int]:
 
 def _read_eos_ids(config: Mapping[str, Any], generation: Mapping[str, Any]) -> frozenset[int]:
     eos = generation.get("eos_token_id", config.get("eos_token_id"))
-    if eos is None:
-        return frozenset()
-    return frozenset([eos] if isinstance(eos, int) else eos)
+    ids = [] if eos is None else eos if isinstance(eos, list) else [eos]
+    if not all(type(each) is int for each in ids):
+        raise ValueError("eos_token_id is neither a number nor a list of numbers")
+    return frozenset(ids)
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from axon.domain.classes import Activation, Classes
-from axon.engine.load.sentences import has_pooling, read_json
+from axon.domain.model.classes import Activation, Classes
+from axon.engine.load.sentences import has_pooling, read_config
 from axon.errors import Misconfigured
 
 _BY_PROBLEM = {
@@ -23,14 +23,14 @@ _MOST_CLASSES = 1 << 16
 
 def is_classifier(model_dir: Path) -> bool:
     """Whether the checkpoint has a classification head: ``architectures`` says so, and no modules.json pools."""
-    config = read_json(model_dir / "config.json") or {}
+    config = read_config(model_dir)
     named = config.get("architectures") or [""]
     return str(named[0]).endswith("ForSequenceClassification") and not has_pooling(model_dir)
 
 
 def read_classes(model_dir: Path) -> Classes:
     """The classes that config.json names; raises Misconfigured."""
-    config = read_json(model_dir / "config.json") or {}
+    config = read_config(model_dir)
     try:
         labels = _labels(config)
     except (TypeError, ValueError, AttributeError) as error:

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from axon.domain.classes import Classes
-from axon.domain.embeds import Embeds
+from axon.domain.model.classes import Classes
+from axon.domain.model.embeds import Embeds
 from axon.engine.load.classifier import head_names, head_shapes, is_classifier, read_classes
-from axon.engine.load.sentences import Sentences, read_json, read_sentences
+from axon.engine.load.sentences import Sentences, read_config, read_sentences
 from axon.engine.load.tensor_files import check_shapes, find_tensors
 from axon.errors import Misconfigured
 
@@ -89,12 +89,12 @@ class Encoder:
 
 def is_encoder(model_dir: Path) -> bool:
     """Whether the folder has an encoder, by the model type in its config.json."""
-    return (read_json(model_dir / "config.json") or {}).get("model_type") in ENCODERS
+    return read_config(model_dir).get("model_type") in ENCODERS
 
 
 def read_encoder(model_dir: Path) -> Encoder:
     """Reads config.json and the files of sentence-transformers; raises Misconfigured."""
-    config = read_json(model_dir / "config.json") or {}
+    config = read_config(model_dir)
     _refuse_unsupported(model_dir, config)
     sentences = read_sentences(model_dir)
     if is_classifier(model_dir):

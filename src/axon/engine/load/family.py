@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from types import MappingProxyType
+from typing import Any, TypeGuard
 
-from axon.errors import Misconfigured
+from axon.errors import Misconfigured, UnknownModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,10 @@ class Family:
     """What people call it."""
     qkv_bias: bool = False
     """Queries, keys and values have a bias."""
+    output_bias: bool = False
+    """Attention's output has a bias."""
+    has_sinks: bool = False
+    """Each head has a sink: a score that takes part in every softmax, and that no value belongs to."""
     qk_norm: bool = False
     """Each head's queries and keys are normalised before they are rotated."""
     tied_embedding: bool = False
@@ -45,9 +50,12 @@ class Family:
     """The kinds of rope scaling that its models come with."""
     windowed: bool = False
     """Whether ``sliding_window`` counts without ``use_sliding_window``."""
+    window_pattern: int = 0
+    """Where config.json does not name the layers that attend to all tokens, every layer whose number is a multiple of
+    this does, and the others have a sliding window. 0: the window, if any, is that of all layers, and the context ends
+    with it."""
     local_theta: float = 0.0
-    """The base of the rotary frequencies in layers with a sliding window, which lie among layers without one; 0: the
-    window, if any, is that of all layers, and the context ends with it."""
+    """The base of the rotary frequencies in layers with a sliding window; 0: that of the other layers."""
     norms: LayerNorms = LayerNorms()
     norm_offset: float = 0.0
     """What is added to the weights of all norms: Gemma's are stored as the distance from 1."""
@@ -63,6 +71,9 @@ class Family:
     """Parts of the engine's tensor names, and what its files have instead."""
     fused: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Matrices of its files that hold several of the engine's, one below the other."""
+    stacks_experts: bool = False
+    """Whether its files have one tensor for a matrix of all experts of a layer, ``experts.gate_up_proj`` [expert,
+    input, 2 x output] with gate and up by turns and ``experts.down_proj`` [expert, input, output], or both in MXFP4."""
     rotates_part: bool = False
     """Whether positions may rotate the first dimensions of a head alone (``partial_rotary_factor``)."""
     is_plain: bool = False
@@ -80,6 +91,8 @@ class ExpertKeys:
     """The key of the experts' inner size."""
     normalises: bool | None = None
     """Whether the weights of a token's experts are scaled to a sum of 1; None: ``norm_topk_prob`` says it."""
+    clamped: bool = False
+    """gpt-oss: experts and router have biases, and the experts' SwiGLU is clamped (``swiglu_limit``)."""
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -110,6 +123,7 @@ FAMILIES: Mapping[str, Family] = {
         qk_norm=True,
         tied_embedding=True,
         rope_theta=1000000.0,
+        window_pattern=6,
         local_theta=10000.0,
         ropes=("default", "linear"),
         norms=LayerNorms(
@@ -129,6 +143,20 @@ FAMILIES: Mapping[str, Family] = {
         rotates_part=True,
         fused={"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")},
     ),
+    "gpt_oss": Family(
+        title="gpt-oss",
+        qkv_bias=True,
+        output_bias=True,
+        has_sinks=True,
+        rope_theta=150000.0,
+        ropes=("default", "yarn"),
+        window_pattern=2,
+        experts=ExpertKeys(
+            count=("num_local_experts", "num_experts"), inner="intermediate_size", normalises=True, clamped=True
+        ),
+        file_names={"mlp.gate.": "mlp.router."},
+        stacks_experts=True,
+    ),
 }
 """The engine computes these, by their ``model_type`` in config.json."""
 
@@ -141,8 +169,35 @@ class _Missing:
     nearest: str
 
 
+_MAX_SHOWN = 60
+_ENCODER = _Missing("this encoder's layers", "bert, which like roberta and xlm-roberta gives vectors")
+_SIDE_BY_SIDE = _Missing("LayerNorm, and layers whose attention and MLP run side by side", "llama")
+_ALIBI = _Missing("positions that are added to attention scores (ALiBi), and LayerNorm", "llama")
+_RECURRENT = _Missing("state space layers", "llama")
+_RECURRENT_TOO = _Missing("state space layers beside those with attention", "llama")
+_NO_TEXT = _Missing(
+    "all but text: it reads pictures or sounds and writes no text", "bert, which gives vectors of texts"
+)
 _KNOWN_MISSING = {
-    "gpt_oss": _Missing("attention sinks and experts in MXFP4", "qwen3_moe"),
+    "deepseek": _Missing("experts that all tokens share", "qwen3_moe"),
+    "kimi_k2": _Missing("multi-head latent attention and shared experts", "qwen3_moe"),
+    "glm": _Missing("heads that are rotated in neighbouring pairs", "phi3"),
+    "glm4": _Missing("heads that are rotated in neighbouring pairs, and norms behind attention and MLP", "phi3"),
+    "glm4_moe": _Missing("experts that all tokens share, and their routing", "qwen3_moe"),
+    "ernie4_5": _Missing("heads that are rotated in neighbouring pairs", "llama"),
+    "granite": _Missing("the factors of its embeddings, scores, blocks and logits", "llama"),
+    "olmo": _Missing("LayerNorm without weights", "llama"),
+    "olmoe": _Missing("norms of all heads of queries and keys at once", "qwen3_moe"),
+    "smollm3": _Missing("layers that rotate no positions", "llama"),
+    "stablelm": _Missing("LayerNorm", "llama"),
+    "starcoder2": _Missing("LayerNorm, biases and an MLP without a gate", "mistral"),
+    "nemotron": _Missing("LayerNorm and an MLP without a gate", "llama"),
+    "opt": _Missing("learned positions, LayerNorm and biases", "llama"),
+    **dict.fromkeys(("falcon", "gpt_neox", "gptneox", "gptj", "cohere", "cohere2"), _SIDE_BY_SIDE),
+    **dict.fromkeys(("bloom", "mpt"), _ALIBI),
+    **dict.fromkeys(("mamba", "mamba2", "falcon_mamba"), _RECURRENT),
+    **dict.fromkeys(("jamba", "bamba", "zamba2", "falcon_h1", "nemotron_h", "granitemoehybrid"), _RECURRENT_TOO),
+    **dict.fromkeys(("clip", "siglip", "siglip2", "vit", "dinov2", "wav2vec2", "hubert", "sam"), _NO_TEXT),
     "qwen2_moe": _Missing("an expert that all tokens share", "qwen3_moe"),
     "deepseek_v2": _Missing("multi-head latent attention and shared experts", "qwen3_moe"),
     "deepseek_v3": _Missing("multi-head latent attention and shared experts", "qwen3_moe"),
@@ -159,29 +214,80 @@ _KNOWN_MISSING = {
     "phimoe": _Missing("LayerNorm with biases and its routing", "mixtral"),
     "olmo2": _Missing("norms behind its blocks alone", "qwen3"),
     "gpt2": _Missing("learned positions, LayerNorm and biases", "llama"),
-    "mamba": _Missing("state space layers", "llama"),
+    **dict.fromkeys(("albert", "deberta", "deberta-v2", "distilbert", "electra", "mpnet", "modernbert"), _ENCODER),
+    **dict.fromkeys(("bart", "t5", "mt5", "whisper"), _Missing("a decoder that attends to an encoder", "llama")),
 }
 """Families that people often try, and what the engine lacks for them."""
+_SHOWN = {
+    ("vision_config", "vision_tower", "mm_vision_tower", "visual"): "the pictures that it reads",
+    ("audio_config", "audio_tower"): "the sounds that it reads",
+    ("is_encoder_decoder",): "a decoder that attends to an encoder",
+    ("ssm_cfg", "ssm_state_size", "mamba_d_state", "mamba_d_conv", "state_size"): "state space layers",
+    ("linear_num_value_heads", "linear_conv_kernel_dim"): "linear attention",
+    ("kv_lora_rank",): "multi-head latent attention",
+    ("n_shared_experts", "num_shared_experts", "shared_expert_intermediate_size"): "experts that all tokens share",
+    ("attn_logit_softcapping", "final_logit_softcapping"): "soft caps of attention scores and logits",
+    ("parallel_attn", "use_parallel_residual"): "layers whose attention and MLP run side by side",
+    ("alibi",): "positions that are added to attention scores (ALiBi)",
+    ("layer_norm_eps", "layer_norm_epsilon"): "LayerNorm",
+}
+"""Keys of a config.json that show what a family has which is not in a table, and the engine has not."""
 
 
-def family_of(model_type: object) -> Family:
-    """The traits of a ``model_type``; raises ``Misconfigured`` with what is missing and the nearest that works."""
+def family_of(config: Mapping[str, Any]) -> Family:
+    """The traits of the ``model_type`` of a config.json; raises ``UnknownModel``, for what is no language model
+    ``Misconfigured``, with what is missing and the nearest that works."""
+    model_type = config.get("model_type")
     if isinstance(model_type, str) and model_type in FAMILIES:
         return FAMILIES[model_type]
-    raise Misconfigured(unknown_sentence(model_type))
+    is_part = model_type is None and "_class_name" in config
+    is_other = _is_named(model_type) and _missing(model_type, config) in (_ENCODER, _NO_TEXT)
+    raise (Misconfigured if is_part or is_other else UnknownModel)(unknown_sentence(config))
 
 
-def unknown_sentence(model_type: object) -> str:
+def unknown_sentence(config: Mapping[str, Any]) -> str:
     """One sentence for a family that is not in the table: what is missing, and the nearest architecture that works."""
-    known = _KNOWN_MISSING.get(str(model_type)) or _Missing("its layers", nearest_family(str(model_type)))
+    model_type = config.get("model_type")
+    if not _is_named(model_type):
+        part = config.get("_class_name")
+        is_what = (
+            "it is a part of a diffusion pipeline, which makes no text"
+            if part
+            else ("its config.json does not say what it is (model_type)")
+        )
+        return f"{is_what}; these architectures work: {', '.join(FAMILIES)}"
+    missing = _missing(model_type, config)
+    shown = model_type if len(model_type) <= _MAX_SHOWN else f"{model_type[:_MAX_SHOWN]}…"
     return (
-        f"models of type {model_type!r} are not supported yet: the engine lacks {known.lacks}; the nearest "
-        f"architecture that works is {known.nearest}, and these do: {', '.join(FAMILIES)}"
+        f"models of type {shown!r} are not supported yet: the engine lacks {missing.lacks}; the nearest "
+        f"architecture that works is {missing.nearest}, and these do: {', '.join(FAMILIES)}"
     )
+
+
+def _is_named(model_type: object) -> TypeGuard[str]:
+    return isinstance(model_type, str) and bool(model_type)
+
+
+def _missing(model_type: str, config: Mapping[str, Any]) -> _Missing:
+    """What the table says of it, else what its config.json shows first."""
+    if known := _KNOWN_MISSING.get(model_type):
+        return known
+    if "bert" in model_type:
+        return _ENCODER
+    text = config.get("text_config")
+    inner = text.get("model_type") if isinstance(text, Mapping) else None
+    nearest = nearest_family(inner if _is_named(inner) else model_type)
+    lacks = next((what for keys, what in _SHOWN.items() if any(config.get(key) for key in keys)), "its layers")
+    has_experts = any(config.get(key) for key in ("num_experts", "num_local_experts", "n_routed_experts"))
+    if has_experts and nearest in FAMILIES and FAMILIES[nearest].experts is None:
+        nearest = "qwen3_moe"
+    return _Missing(lacks, nearest)
 
 
 def nearest_family(model_type: str) -> str:
     """The family whose name begins alike and has the least of its own; ``llama`` where none has three letters alike."""
+    if model_type in _KNOWN_MISSING:
+        return _KNOWN_MISSING[model_type].nearest
 
     def num_alike(name: str) -> int:
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, model_type, strict=False)))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from axon.errors import Misconfigured
+from axon.errors import UnknownModel
 
 NUMBERS = 8
 """Numbers in an int32."""
@@ -55,7 +55,7 @@ def read_four_bits(quantisation: Mapping[str, Any]) -> FourBits:
     method = quantisation.get("quant_method")
     problem = _awq_problem(quantisation) if method == "awq" else _gptq_problem(quantisation)
     if problem := problem or _size_problem(quantisation):
-        raise Misconfigured(
+        raise UnknownModel(
             f"a folder quantised by {method} so is not supported: {problem}. Four bits are read as AutoAWQ (gemm) and "
             "GPTQ write them by default; give the model so, in bfloat16, or as a GGUF file"
         )

@@ -8,7 +8,7 @@ that of DeepSeek, with one for each block. A matrix ``NAME.weight`` (e4m3) has i
 from collections.abc import Mapping
 from typing import Any
 
-from axon.errors import Misconfigured
+from axon.errors import UnknownModel
 
 FP8_NAME = "F8_E4M3"
 """The dtype's name in a file."""
@@ -25,9 +25,9 @@ def check_fp8(quantisation: Mapping[str, Any]) -> None:
     elif method == "fp8":
         problem = _deepseek_problem(quantisation)
     else:
-        problem = f"{method!r} is not read"
+        problem = f"{method!r} is not read" if method else "it names no quant_method, as MLX does not"
     if problem:
-        raise Misconfigured(
+        raise UnknownModel(
             f"a folder quantised so is not supported: {problem}. Give the model in bfloat16, in fp8 (e4m3, "
             f"compressed-tensors or blocks of {BLOCK} x {BLOCK}), in four bits (AWQ or GPTQ), or as a GGUF file"
         )

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from axon.domain.embeds import Embeds
+from axon.domain.model.embeds import Embeds
 from axon.engine.load.architecture import Architecture, read_architecture
 from axon.engine.load.family import FAMILIES
-from axon.engine.load.sentences import has_pooling, read_json, read_sentences
+from axon.engine.load.sentences import has_pooling, read_config, read_sentences
 from axon.engine.load.tensor_files import check_shapes, find_tensors
 from axon.errors import Misconfigured
 
@@ -34,13 +34,13 @@ class PooledDecoder:
 
 def is_pooled_decoder(model_dir: Path) -> bool:
     """Whether the folder has a decoder beside which a modules.json of sentence-transformers names a pooling."""
-    config = read_json(model_dir / "config.json") or {}
-    return config.get("model_type") in FAMILIES and has_pooling(model_dir)
+    config = read_config(model_dir)
+    return str(config.get("model_type")) in FAMILIES and has_pooling(model_dir)
 
 
 def read_pooled_decoder(model_dir: Path) -> PooledDecoder:
     """Reads config.json and the files of sentence-transformers; raises Misconfigured."""
-    config = read_json(model_dir / "config.json") or {}
+    config = read_config(model_dir)
     if config.get("is_causal") is False or config.get("use_bidirectional_attention"):
         raise Misconfigured(f"{model_dir} has a decoder whose tokens see later ones, which is not supported yet")
     architecture, sentences = read_architecture(model_dir), read_sentences(model_dir)

@@ -11,12 +11,17 @@ from axon.engine.load.fp8_layout import check_fp8
 _FOUR_BITS = ("awq", "gptq")
 
 
-def check_quantisation(quantisation: Mapping[str, Any]) -> None:
-    """Raises ``Misconfigured`` unless this is a layout that the engine reads."""
+def check_quantisation(quantisation: Mapping[str, Any], *, has_mxfp4: bool = False) -> None:
+    """Raises ``Misconfigured`` unless this is a layout that the engine reads; MXFP4 only where the family has it."""
     if is_four_bits(quantisation):
         read_four_bits(quantisation)
-    else:
+    elif not (has_mxfp4 and is_mxfp4(quantisation)):
         check_fp8(quantisation)
+
+
+def is_mxfp4(quantisation: Mapping[str, Any] | None) -> bool:
+    """Whether the matrices of its experts are in MXFP4."""
+    return (quantisation or {}).get("quant_method") == "mxfp4"
 
 
 def is_four_bits(quantisation: Mapping[str, Any] | None) -> bool:
@@ -26,7 +31,7 @@ def is_four_bits(quantisation: Mapping[str, Any] | None) -> bool:
 
 def is_fp8(quantisation: Mapping[str, Any] | None) -> bool:
     """Whether its matrices are in fp8."""
-    return bool(quantisation) and not is_four_bits(quantisation)
+    return bool(quantisation) and not is_four_bits(quantisation) and not is_mxfp4(quantisation)
 
 
 def four_bits_of(model_dir: Path) -> FourBits | None:

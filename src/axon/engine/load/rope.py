@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from axon.errors import Misconfigured
+from axon.errors import Misconfigured, UnknownModel
 
-_KINDS = ("default", "linear", "llama3", "factors", "longrope")
+_KINDS = ("default", "linear", "llama3", "factors", "longrope", "yarn")
 _OTHER_NAMES = {"su": "longrope"}
 """What older files call a kind."""
 
@@ -64,6 +64,9 @@ def read_rope(config: Mapping[str, Any], scaling: Mapping[str, Any], default_the
     plain = Rope(theta=scaling.get("rope_theta") or default_theta, partial=partial)
     if kind == "longrope":
         return _read_longrope(config, scaling, plain)
+    if kind == "yarn":
+        return _read_yarn(config, scaling, plain)
+    _check_positive(scaling, "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
     return Rope(
         theta=plain.theta,
         partial=plain.partial,
@@ -76,13 +79,23 @@ def read_rope(config: Mapping[str, Any], scaling: Mapping[str, Any], default_the
     )
 
 
+def _check_positive(scaling: Mapping[str, Any], *names: str) -> None:
+    """Raises ``ValueError`` for what is there and is no number above 0."""
+    for name in names:
+        value = scaling.get(name, 1.0)
+        if not isinstance(value, int | float) or not 0 < value < math.inf:
+            raise ValueError(f"{name} of the rope scaling is no number above 0")
+
+
 def rope_kind(scaling: Mapping[str, Any]) -> str:
     """The kind of scaling by its newest name; raises ``Misconfigured`` for one that is not supported."""
-    kind = scaling.get("rope_type") or scaling.get("type") or "default"
+    kind = str(scaling.get("rope_type") or scaling.get("type") or "default")
     kind = _OTHER_NAMES.get(kind, kind)
     if kind not in _KINDS:
-        raise Misconfigured(f"rope scaling of type {kind!r} is not supported yet")
-    return str(kind)
+        raise UnknownModel(
+            f"rope scaling of type {kind!r} is not supported yet; the nearest that work are {', '.join(_KINDS)}"
+        )
+    return kind
 
 
 def trained_len(config: Mapping[str, Any], scaling: Mapping[str, Any]) -> int:
@@ -108,3 +121,41 @@ def _read_longrope(config: Mapping[str, Any], scaling: Mapping[str, Any], plain:
         original_max_len=length,
         scale=scale,
     )
+
+
+def _read_yarn(config: Mapping[str, Any], scaling: Mapping[str, Any], plain: Rope) -> Rope:
+    """YaRN: divides the frequencies that rotate less than ``beta_slow`` times within the length that the model was
+    first trained with by ``factor``, keeps those that rotate more than ``beta_fast`` times, blends those between."""
+    length, factor = trained_len(config, scaling), scaling["factor"]
+    dim = plain.rotary_dim(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])
+
+    def pair_that_rotates(times: float) -> float:
+        return dim * math.log(length / (times * 2 * math.pi)) / (2 * math.log(plain.theta))
+
+    low = pair_that_rotates(scaling.get("beta_fast") or 32)
+    high = pair_that_rotates(scaling.get("beta_slow") or 1)
+    if scaling.get("truncate", True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, dim - 1)
+    width = high - low or 0.001
+    blends = [min(1.0, max(0.0, (pair - low) / width)) for pair in range(dim // 2)]
+    return Rope(
+        theta=plain.theta,
+        partial=plain.partial,
+        kind="factors",
+        factors=tuple(1 / (1 - blend + blend / factor) for blend in blends),
+        original_max_len=length,
+        scale=_yarn_scale(scaling, factor),
+    )
+
+
+def _yarn_scale(scaling: Mapping[str, Any], factor: float) -> float:
+    """What cosines and sines are multiplied by: as given, or by how far the context was stretched."""
+
+    def stretch(weight: float) -> float:
+        return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+    given, over, under = (scaling.get(key) for key in ("attention_factor", "mscale", "mscale_all_dim"))
+    if given is not None:
+        return float(given)
+    return stretch(over) / stretch(under) if over and under else stretch(1.0)

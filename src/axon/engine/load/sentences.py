@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from axon.domain.embeds import Embeds
+from axon.domain.model.embeds import Embeds
 from axon.errors import Misconfigured
 
 _POOLINGS = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens", "mean_sqrt_len": "mean_sqrt_len_tokens"}
@@ -59,6 +59,16 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise Misconfigured(f"{path} cannot be read: {error}") from None
+    except RecursionError:
+        raise Misconfigured(f"{path} cannot be read: it is nested too deeply") from None
+
+
+def read_config(model_dir: Path) -> dict[str, Any]:
+    """The object in config.json; empty where there is no file. Raises Misconfigured."""
+    config = read_json(model_dir / "config.json")
+    if config is not None and not isinstance(config, dict):
+        raise Misconfigured(f"{model_dir / 'config.json'} cannot be read: it is no JSON object")
+    return config or {}
 
 
 def _modules(model_dir: Path) -> list[Any]:
@@ -93,7 +103,7 @@ def _read_pooling(model_dir: Path) -> str:
 
 
 def _read_embeds(model_dir: Path, *, lowercase: bool) -> Embeds:
-    config = read_json(model_dir / "config.json") or {}
+    config = read_config(model_dir)
     stated = read_json(model_dir / "config_sentence_transformers.json") or {}
     prompts = stated.get("prompts") or {}
     return Embeds(

@@ -11,6 +11,7 @@ from axon.engine.load.architecture import Architecture
 from axon.engine.load.four_bit_layout import NUMBERS, OPTIONAL, FourBits, part_of
 from axon.engine.load.fp8_layout import FP8_NAME, SCALE_SUFFIXES, scales_shape_problem
 from axon.engine.load.layout import file_shapes
+from axon.engine.load.mxfp4_layout import BLOCK, blocks_of, part_shapes
 from axon.engine.load.quantisation import four_bits_of
 from axon.errors import Misconfigured
 
@@ -54,6 +55,9 @@ def check_shapes(model_dir: Path, shapes: Mapping[str, tuple[int, ...]]) -> None
         tensor = tensors.get(name)
         if tensor is None and part_of(name, "qweight") in tensors:
             _check_four_bits(name, shape, tensors, layout)
+            continue
+        if tensor is None and blocks_of(name) in tensors:
+            _check_mxfp4(name, shape, tensors)
             continue
         if tensor is None:
             raise Misconfigured(f"{model_dir} has no tensor {name!r}")
@@ -104,6 +108,19 @@ def _check_four_bits(
             raise Misconfigured(
                 f"{part_of(name, part)!r} in {tensor.path} is {list(tensor.shape)}; {layout.method} with groups of "
                 f"{layout.group_size or 'all inputs'} makes it {list(expected)}"
+            )
+
+
+def _check_mxfp4(name: str, shape: tuple[int, ...], tensors: Mapping[str, TensorInfo]) -> None:
+    if shape[1] % BLOCK:
+        raise Misconfigured(f"{name!r} cannot be in MXFP4: its {shape[1]} inputs are no multiple of {BLOCK}")
+    for part, expected in part_shapes(name, shape).items():
+        tensor = tensors.get(part)
+        if tensor is None:
+            raise Misconfigured(f"{name!r} is in MXFP4, and {part!r} is missing")
+        if tensor.dtype != "U8" or tensor.shape != expected:
+            raise Misconfigured(
+                f"{part!r} in {tensor.path} is {tensor.dtype} {list(tensor.shape)}; MXFP4 makes it U8 {list(expected)}"
             )
 
 
@@ -170,7 +187,7 @@ def read_header(path: Path) -> dict[str, TensorInfo]:
             )
             for name, each in header.items()
         }
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         raise Misconfigured(f"{path} is no safetensors file: its header cannot be read") from None
     if num_bytes != expected:
         raise Misconfigured(f"{path} is cut short or damaged: it has {num_bytes} bytes instead of {expected}")
@@ -180,6 +197,6 @@ def read_header(path: Path) -> dict[str, TensorInfo]:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Misconfigured(f"{path} cannot be read: {error}") from None
     return content

@@ -13,6 +13,8 @@ from axon.engine.load.four_bit_layout import OPTIONAL, FourBits, part_of
 from axon.engine.load.four_bit_matrices import FourBitParts, unpacked
 from axon.engine.load.fp8_layout import FP8_NAME
 from axon.engine.load.fp8_matrices import row_scales, widened
+from axon.engine.load.mxfp4_layout import blocks_of, exponents_of
+from axon.engine.load.mxfp4_matrices import unpacked_mxfp4
 from axon.engine.load.quantisation import four_bits_of
 from axon.engine.load.tensor_files import TensorInfo, find_tensors, scales_of
 from axon.errors import Misconfigured
@@ -70,6 +72,20 @@ class Weights:
         mapped = self._find(name).get_slice(name)
         tensor: torch.Tensor = mapped[start:stop] if dim == 0 else mapped[:, start:stop]
         return tensor.to(self.dtype)
+
+    def take_expert(self, name: str, expert: int, device: torch.device | None = None) -> torch.Tensor:
+        """One expert of a tensor of all: its matrix as [output, input], or its bias. ``device``: MXFP4 is unpacked
+        there."""
+        if name not in self._tensors and blocks_of(name) in self._tensors:
+            names = blocks_of(name), exponents_of(name)
+            blocks, scales = (self._slice(each, expert).to(device or "cpu") for each in names)
+            return unpacked_mxfp4(blocks, scales).to(self.dtype)
+        own = self._slice(name, expert)
+        return (own.T if own.ndim == 2 else own).to(self.dtype)
+
+    def _slice(self, name: str, index: int) -> torch.Tensor:
+        tensor: torch.Tensor = self._find(name).get_slice(name)[index]
+        return tensor
 
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
         """Several tensors concatenated along their outputs, so that one product computes them all."""

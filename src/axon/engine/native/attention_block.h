@@ -14,8 +14,16 @@ class AttentionBlock {
         const Layer& layer = model_.layers[index];
         const int qkv = index * kProducts, output = qkv + 1;
         window_ = layer.window;
+        sinks_ = layer.sinks;
+        skipped_ = layer.skipped;
         const QuantisedRows input = walk_.quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
-            walk_.normalise(walk_.hidden_of(row), layer.input_norm, row, to);
+            int at = 0;
+            if (model_.embedding_norm) {
+                walk_.embed_row(step_.tokens[row], scratch_.tile);
+                walk_.normalise(scratch_.tile, model_.embedding_norm, row, to);
+                at = model_.hidden_stride;
+            }
+            walk_.normalise(walk_.hidden_of(row), layer.input_norm, row, to, at);
         });
         walk_.multiply_and_store(layer.qkv, input, qkv, step_.qkv, model_.qkv_stride);
         walk_.everyone_done();
@@ -54,6 +62,8 @@ class AttentionBlock {
     const Step& step_;
     Scratch& scratch_;
     int window_ = 0;  // of the layer at hand
+    const float* sinks_ = nullptr;  // likewise
+    int skipped_ = 0;
 
     // Whether what one KV head's queries see is whole groups, so that it can be quantised where it is computed.
     bool heads_fill_groups() const { return shape_.heads / shape_.kv_heads * shape_.head_dim % kGroup == 0; }
@@ -153,7 +163,7 @@ class AttentionBlock {
         while (row >= step_.items[index].first_row + step_.items[index].num_rows) ++index;
         const Item& item = step_.items[index];
         for (int kv_head = 0; kv_head < shape_.kv_heads; ++kv_head)
-            join(item, row - item.first_row, step_.parts[index * shape_.kv_heads + kv_head],
+            join(item, row - item.first_row, kv_head, step_.parts[index * shape_.kv_heads + kv_head],
                  to + kv_head * queries_per_head() * shape_.head_dim);
         for (int i = shape_.heads * shape_.head_dim; i < model_.heads_stride; ++i) to[i] = 0;
     }
@@ -162,8 +172,8 @@ class AttentionBlock {
     int rows_of(const Item& item) const { return item.num_rows * queries_per_head(); }
     int seen_by(const Item& item, int query) const { return step_.positions[item.first_row + query] + 1; }
     int unseen_by(const Item& item, int query) const {  // tokens before the window of a query
-        const int before = window_ > 0 ? seen_by(item, query) - window_ : 0;
-        return before > 0 ? before : 0;
+        const int seen = seen_by(item, query), before = window_ > 0 ? seen - window_ : 0;
+        return before > skipped_ ? before : smaller(skipped_, seen - 1);
     }
     int first_part_of(const Item& item) const { return unseen_by(item, 0) / kPartTokens; }
     int blocks_of(const Item& item) const { return (seen_by(item, item.num_rows - 1) + kLanes - 1) / kLanes; }
@@ -287,26 +297,33 @@ class AttentionBlock {
 
     void give_out(const Item& item, int query, int kv_head) {
         const int width = queries_per_head() * shape_.head_dim, start = kv_head * width, row = item.first_row + query;
-        join(item, query, scratch_.parts, seen_of(row) + start);
+        join(item, query, kv_head, scratch_.parts, seen_of(row) + start);
         if (heads_fill_groups()) quantise_groups(seen_of(row) + start, width, step_.input, row, start);
     }
 
     // Joins what a query saw of the parts of its past, through all heads of a KV head's share, as if they had one softmax.
-    void join(const Item& item, int query, const Parts& parts, float* to) {
+    void join(const Item& item, int query, int kv_head, const Parts& parts, float* to) {
         const int first = unseen_by(item, query) / kPartTokens;
         const int end = (seen_by(item, query) + kPartTokens - 1) / kPartTokens;
         for (int i = 0; i < queries_per_head(); ++i)
-            join_parts(parts, query * queries_per_head() + i, first, end, to + i * shape_.head_dim);
+            join_parts(parts, query * queries_per_head() + i, first, end,
+                       sinks_ ? sinks_ + kv_head * queries_per_head() + i : nullptr, to + i * shape_.head_dim);
     }
 
-    void join_parts(const Parts& parts, int row, int first, int end, float* to) {
+    // The head's sink, if any, is one more score of the softmax, and adds no value.
+    void join_parts(const Parts& parts, int row, int first, int end, const float* sink, float* to) {
         const float* peaks = parts.peaks + row * step_.part_stride;
         const float* sums = parts.sums + row * step_.part_stride;
         float peak = peaks[first];
         for (int part = first + 1; part < end; ++part) peak = peaks[part] > peak ? peaks[part] : peak;
+        if (sink && *sink > peak) peak = *sink;
         alignas(64) float factors[kLanes], joined[kMaxDim];
         for (int d = 0; d < model_.dim_stride; d += kLanes) store(joined + d, splat(0));
         float total = 0;
+        if (sink) {
+            store(factors, exponential(splat(*sink - peak)));
+            total = factors[0];
+        }
         for (int part = first; part < end; ++part) {
             if (part == first || part % kLanes == 0)
                 store(factors, exponential(load(peaks + part / kLanes * kLanes) - splat(peak)));

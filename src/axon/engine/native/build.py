@@ -170,7 +170,7 @@ def _units(machine: str = "") -> list[_Unit]:
         ],
     }
     machine = machine or platform.machine()
-    common = [_Unit(name, f"{name}.cpp") for name in ("kernel", "encoder_runner", "instruction_sets")]
+    common = [_Unit(name, f"{name}.cpp") for name in ("kernel", "drafting", "encoder_runner", "instruction_sets")]
     return [*_arithmetic("scalar", "scalar"), *sets.get(machine, []), *common, *_passes(machine)]
 
 

@@ -47,6 +47,9 @@ class Shape(ctypes.Structure):
         ("experts_per_token", c_int32),
         ("expert_intermediate", c_int32),
         ("normalises_experts", c_int32),
+        ("gate_limit", c_float),
+        ("gate_slope", c_float),
+        ("head_bytes", c_int32),
     )
 
 
@@ -70,10 +73,12 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "axon_instruction_set": (c_char_p, [c_char_p]),
     "axon_group_size": (c_int, []),
     "axon_create": (c_void_p, [POINTER(Shape), c_int, c_int, c_char_p]),
+    "axon_create_head": (c_void_p, [POINTER(Shape), c_void_p, _INTS, c_char_p]),
     "axon_destroy": (None, [c_void_p]),
     "axon_block_bytes": (c_uint64, [c_void_p]),
     "axon_blocks": (c_void_p, [c_void_p]),
     "axon_set_linear": (None, [c_void_p, c_int, c_int, c_void_p, c_void_p, c_int, c_int]),
+    "axon_set_bias": (None, [c_void_p, c_int, c_int, _FLOATS]),
     "axon_set_vector": (None, [c_void_p, c_int, c_int, _FLOATS]),
     "axon_set_window": (None, [c_void_p, c_int, c_int]),
     "axon_team": (c_void_p, [c_void_p]),
@@ -94,6 +99,13 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "axon_step": (
         c_int,
         [c_void_p, _INTS, _INTS, c_int, _INTS, c_int, _INTS, _INTS, _INTS, c_int, _FLOATS, _INTS, c_void_p],
+    ),
+    "axon_draft": (
+        c_int,
+        [
+            *(c_void_p, _INTS, _INTS, c_int, _INTS, c_int, _INTS, _INTS),
+            *(_INTS, _FLOATS, _FLOATS, _FLOATS, _INTS, c_int, _INTS, _INTS, _INTS, c_void_p),
+        ],
     ),
     "axon_create_adapter": (c_void_p, [c_void_p]),
     "axon_destroy_adapter": (None, [c_void_p]),

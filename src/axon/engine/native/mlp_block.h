@@ -42,14 +42,20 @@ class MlpBlock {
         for (int i = 0; i < count; ++i) gate(linear, unit, scratch_.tile + i * kGateUnit * kLanes, row + i, to);
     }
 
-    // activation(gate) * up of one group, straight to int8. Both activations are x * sigmoid(slope).
+    // activation(gate) * up of one group, straight to int8. All activations are x * sigmoid(slope).
     void gate(const Linear& linear, int unit, const float* tile, int row, const QuantisedRows& to) {
         alignas(64) float group[kGroup];
         for (int i = 0; i < kGroup; i += kLanes) {
             const int output = (unit * kGroup + i) * 2;
-            const Lanes gate = walk_.output_of(linear, tile + 2 * i, output);
-            const Lanes up = walk_.output_of(linear, tile + 2 * i + kLanes, output + kLanes);
-            const Lanes slope = shape_.activation == 0 ? gate : gelu_slope(gate);
+            Lanes gate = walk_.output_of(linear, tile + 2 * i, output);
+            Lanes up = walk_.output_of(linear, tile + 2 * i + kLanes, output + kLanes);
+            Lanes slope = shape_.activation == 0 ? gate : gelu_slope(gate);
+            if (shape_.gate_limit > 0) {
+                const Lanes limit = splat(shape_.gate_limit);
+                gate = min(gate, limit);
+                up = max(min(up, limit), splat(0.0f) - limit) + splat(1.0f);
+                slope = gate * splat(shape_.gate_slope);
+            }
             store(group + i, gate / (splat(1.0f) + exponential(min(splat(0.0f) - slope, splat(88.0f)))) * up);
         }
         quantise_group(group, to, row, unit * kGroup);
@@ -103,6 +109,7 @@ class MlpBlock {
         for (int first = 0; first < shape_.experts; first += kLanes) {
             multiply_floats(row_values, inputs, 1, layer.router + static_cast<size_t>(first) * inputs, inputs,
                             likely + first, kLanes);
+            if (layer.router_bias) store(likely + first, load(likely + first) + load(layer.router_bias + first));
             peaks = max(peaks, first_or(load(likely + first), smaller(kLanes, shape_.experts - first), -1e30f));
         }
         const Lanes peak = splat(largest(peaks));
@@ -195,20 +202,22 @@ class MlpBlock {
         walk_.share((num_panels + kDownUnit - 1) / kDownUnit, [&](int unit) {
             for (int i = 0; i < num_active; ++i) {
                 const int expert = scratch_.routes.active[i];
-                walk_.multiply_unit(layer.experts[expert].down, step_.expert_inner, scratch_.routes.starts[expert],
-                                    pairs_of(expert), unit, kDownUnit, kNoProduct,
-                                    [&](int, int pair, int count) { add_pairs(unit, pair, count, num_panels); });
+                const Linear& down = layer.experts[expert].down;
+                walk_.multiply_unit(down, step_.expert_inner, scratch_.routes.starts[expert], pairs_of(expert), unit,
+                                    kDownUnit, kNoProduct,
+                                    [&](int, int pair, int count) { add_pairs(down, unit, pair, count); });
             }
         });
     }
 
-    void add_pairs(int unit, int first_pair, int count, int num_panels) {
+    void add_pairs(const Linear& down, int unit, int first_pair, int count) {
         for (int i = 0; i < count; ++i) {
             const Lanes weight = splat(scratch_.routes.weights[first_pair + i]);
             float* to = walk_.hidden_of(scratch_.routes.rows[first_pair + i]);
-            for (int j = 0; j < kDownUnit && unit * kDownUnit + j < num_panels; ++j) {
-                float* at = to + (unit * kDownUnit + j) * kLanes;
-                store(at, fma(load(scratch_.tile + (i * kDownUnit + j) * kLanes), weight, load(at)));
+            for (int j = 0; j < kDownUnit && unit * kDownUnit + j < down.num_panels; ++j) {
+                const int output = (unit * kDownUnit + j) * kLanes;
+                const Lanes values = walk_.output_of(down, scratch_.tile + (i * kDownUnit + j) * kLanes, output);
+                store(to + output, fma(values, weight, load(to + output)));
             }
         }
     }

@@ -36,6 +36,9 @@ struct Shape {
     int32_t experts_per_token;
     int32_t expert_intermediate;
     int32_t normalises_experts;  // whether the weights of a token's experts are scaled to a sum of 1
+    float gate_limit;            // gates above it and ups beyond it are clamped, and 1 is added to ups; 0: neither
+    float gate_slope;            // the activation of gates is then gate * sigmoid(slope * gate)
+    int32_t head_bytes;          // of a block, behind its keys and values: what a draft head keeps there
 };
 
 // int8 weights with a scale per output and group of inputs. A panel holds 16 outputs: [inputs / 4][output][4], so that
@@ -57,15 +60,18 @@ struct Layer {
     Linear qkv, output, gate_up, down;  // gate and up take turns, panel by panel
     Expert* experts;      // in place of gate_up and down, or null
     const float* router;  // of the experts: panels of 16, [expert / 16][input][16]
+    const float* router_bias;  // or null
     const float* input_norm;
     const float* mlp_norm;
     const float* query_norm;  // or null; so are the next three
     const float* key_norm;
     const float* attention_post;  // norm of attention's output, before it is added to the hidden rows
     const float* mlp_post;        // likewise
+    const float* sinks;       // of each head, a score that takes part in every softmax; or null
     const float* rope_cos;    // [position][rotary / 2]
     const float* rope_sin;
     int32_t window;           // tokens that a query sees, its own included; 0: all
+    int32_t skipped;          // tokens at the start that later ones do not see
 };
 
 // Where the outputs of a panel find their part of an adapter's second product.
@@ -92,12 +98,28 @@ struct Adapter {
 constexpr int kProducts = 4;    // of a layer: qkv, output, gate_up, down
 constexpr int kNoProduct = -1;  // one that no adapter changes
 
+constexpr int kFeatures = 3;  // layers whose inputs a draft head takes
+
+// A draft head as its target sees it: in every step, the inputs of three layers are fused into a row of the head for each
+// token, which stays in the token's block. Null panels: there is none.
+struct Taps {
+    Linear fuse;  // of kFeatures x hidden inputs
+    int32_t layers[kFeatures];
+    size_t offset;  // in a block: [token][hidden], the upper halves of floats
+};
+
 struct Model {
     Shape shape;
     Layer* layers;
     Linear embedding;  // rows are read from it one by one
     Linear head;
     const float* final_norm;
+    Taps taps;
+
+    // Of a draft head, which is a model of one layer: norm of the embedding that stands before a row in the layer's input;
+    // else null. Its rows come from its target's blocks, in which its keys and values are as well.
+    const float* embedding_norm;
+    size_t rows_offset;
 
     // Sizes with their padding.
     int32_t hidden_stride;
@@ -171,6 +193,7 @@ struct Scratch {
     Routes routes;
     float* best_value;      // of each output row, so far
     int32_t* best_token;
+    float* best_sum;        // of e^(logit - the best one), with heats
 };
 
 struct Step {
@@ -185,6 +208,9 @@ struct Step {
     int32_t num_outputs;
     float* logits;               // [output row][vocab], or null
     const Adapter* const* adapters;  // of each row, or null for it; null where no row has one
+    const int32_t* row_blocks;   // of each row, where a head's row is kept or read; -1: nowhere
+    const float* given;          // a head's rows in place of those in blocks, or null
+    const float* heats;          // of each output row: its logits are multiplied by this for its confidence; or null
 
     float* low;                  // [row][low_stride]: the adapters' first products, of one product at a time
     int32_t low_stride;
@@ -194,6 +220,7 @@ struct Step {
     float* branch;               // a block's output that is normalised before it is added
     QuantisedRows input;         // of qkv, output and gate_up in turn
     QuantisedRows inner;         // of down
+    QuantisedRows features;      // of the taps
     Choices choices;
     QuantisedRows gathered;      // input of the experts, by pair; so is the next
     QuantisedRows expert_inner;

@@ -3,7 +3,7 @@
 import ctypes
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,17 @@ Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-_VECTORS = ("input_norm", "mlp_norm", "query_norm", "key_norm", "bias", "router", "attention_post", "mlp_post")
+VECTORS = (
+    "input_norm",
+    "mlp_norm",
+    "query_norm",
+    "key_norm",
+    "router",
+    "router_bias",
+    "attention_post",
+    "mlp_post",
+    "sinks",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +49,14 @@ class Rows:
     """Handle of each row's adapter, 0 for none; None where no row has one."""
 
 
+class Closes(Protocol):
+    """What ends with a model."""
+
+    def close(self) -> None:
+        """Frees its memory."""
+        ...
+
+
 class NativeModel:
     """Owns a model's native memory until ``close``."""
 
@@ -52,15 +70,18 @@ class NativeModel:
         max_model_len: int,
         instruction_set: str = "",
         build_folder: Path | None = None,
+        head_bytes: int = 0,
     ) -> None:
+        """``head_bytes``: of each KV block, for a draft head; see ``axon.engine.native.draft_head``."""
         refuse_unsupported(architecture)
         self._library = library.load(build_folder)
         self._vocab_size, self._num_blocks = architecture.vocab_size, num_blocks
-        shape = _shape_of(architecture)
+        shape = shape_of(architecture, head_bytes)
         handle = self._library.axon_create(ctypes.byref(shape), num_blocks, threads, instruction_set.encode())
         if handle is None:
             raise Misconfigured(f"no memory for {num_blocks} KV blocks, or no instruction set {instruction_set!r} here")
         self._handle: int | None = handle
+        self._head: Closes | None = None
         self._kept: list[npt.NDArray[Any]] = []
         self._set_weights(architecture, packed)
         self._set_positions(architecture, max_model_len)
@@ -91,7 +112,7 @@ class NativeModel:
 
     @property
     def handle(self) -> int:
-        """The native model, for its adapters."""
+        """The native model, for its adapters and its head."""
         assert self._handle is not None, "closed"
         return self._handle
 
@@ -111,8 +132,14 @@ class NativeModel:
         team: int = self._library.axon_team(self._handle)
         return team
 
+    def attach(self, head: Closes) -> None:
+        """From now on its steps serve a draft head, which is closed with it."""
+        self._head = head
+
     def close(self) -> None:
         """Ends the threads and frees the memory; a second call does nothing."""
+        if self._head is not None:
+            self._head.close()
         if self._handle is not None:
             self._library.axon_destroy(self._handle)
             self._handle = None
@@ -129,7 +156,7 @@ class NativeModel:
             for which, name in enumerate(_linears_of(architecture, layer)):
                 if name:
                     self._set_linear(packed, layer, which, f"{layer}.{name}")
-            for which, name in enumerate(_VECTORS):
+            for which, name in enumerate(VECTORS):
                 if f"{layer}.{name}" in packed:
                     self._set_vector(layer, which, packed[f"{layer}.{name}"])
 
@@ -139,7 +166,7 @@ class NativeModel:
         tables = {rope: rope_table(rope, architecture.head_dim, max_model_len) for rope in set(ropes)}
         for layer, rope in enumerate(ropes):
             for which, table in enumerate(tables[rope]):
-                self._set_vector(layer, len(_VECTORS) + which, table)
+                self._set_vector(layer, len(VECTORS) + which, table)
             self._library.axon_set_window(self._handle, layer, architecture.window_of(layer))
 
     def _set_linear(self, packed: PackedFile, layer: int, which: int, name: str) -> None:
@@ -154,6 +181,10 @@ class NativeModel:
             panels.shape[0],
             panels.shape[1] * 4,
         )
+        if f"{name}.bias" in packed:
+            bias = packed[f"{name}.bias"]
+            self._kept.append(bias)
+            self._library.axon_set_bias(self._handle, layer, which, library.address(bias))
 
     def _set_vector(self, layer: int, which: int, values: npt.NDArray[Any]) -> None:
         assert values.dtype == np.float32
@@ -161,7 +192,8 @@ class NativeModel:
         self._library.axon_set_vector(self._handle, layer, which, library.address(values))
 
 
-def _shape_of(architecture: Architecture) -> library.Shape:
+def shape_of(architecture: Architecture, head_bytes: int = 0) -> library.Shape:
+    """A model's sizes as the kernels take them."""
     experts = architecture.experts
     return library.Shape(
         vocab=architecture.vocab_size,
@@ -180,6 +212,9 @@ def _shape_of(architecture: Architecture) -> library.Shape:
         experts_per_token=experts.per_token if experts else 0,
         expert_intermediate=experts.inner_size if experts else 0,
         normalises_experts=bool(experts and experts.normalises),
+        gate_limit=experts.limit if experts else 0.0,
+        gate_slope=experts.slope if experts else 1.0,
+        head_bytes=head_bytes,
     )
 
 

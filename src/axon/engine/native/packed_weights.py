@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 3
+FORMAT = 4
 FILE = "native-int8.bin"
 _OLD_MANIFEST = "native-int8.json"
 """Stood beside the file in formats before 3."""
@@ -150,7 +150,7 @@ def _pieces(architecture: Architecture, weights: "Weights | Arranged", group_siz
     yield from linear("embedding", take("model.embed_tokens.weight"))
     if not architecture.tied_embedding:
         yield from linear("head", take("lm_head.weight"))
-    yield "norm", _pad_vector(take("model.norm.weight"), group_size)
+    yield "norm", pad_vector(take("model.norm.weight"), group_size)
     for index in range(architecture.num_layers):
         prefix = f"model.layers.{index}"
         attention = _attention(architecture, take, prefix, group_size)
@@ -166,11 +166,15 @@ def _attention(architecture: Architecture, take: Take, prefix: str, group_size: 
     yield from _norms(architecture.family.norms, take, prefix, group_size)
     yield "qkv", np.concatenate([take(f"{name}.weight") for name in attention])
     if architecture.qkv_bias:
-        yield "bias", _pad_vector(np.concatenate([take(f"{name}.bias") for name in attention]), LANES)
+        yield "qkv.bias", pad_vector(np.concatenate([take(f"{name}.bias") for name in attention]), LANES)
     if architecture.qk_norm:
         yield "query_norm", take(f"{prefix}.self_attn.q_norm.weight")
         yield "key_norm", take(f"{prefix}.self_attn.k_norm.weight")
     yield "output", take(f"{prefix}.self_attn.o_proj.weight")
+    if architecture.family.output_bias:
+        yield "output.bias", pad_vector(take(f"{prefix}.self_attn.o_proj.bias"), LANES)
+    if architecture.family.has_sinks:
+        yield "sinks", take(f"{prefix}.self_attn.sinks")
 
 
 def _norms(norms: LayerNorms, take: Take, prefix: str, group_size: int) -> Iterator[tuple[str, Floats]]:
@@ -178,7 +182,7 @@ def _norms(norms: LayerNorms, take: Take, prefix: str, group_size: int) -> Itera
     names |= {"attention_post": norms.attention_post, "mlp_post": norms.mlp_post}
     for name, theirs in names.items():
         if theirs:
-            yield name, _pad_vector(take(f"{prefix}.{theirs}.weight"), group_size)
+            yield name, pad_vector(take(f"{prefix}.{theirs}.weight"), group_size)
 
 
 def _mlp(experts: Experts | None, take: Take, prefix: str, group_size: int) -> Iterator[tuple[str, Floats]]:
@@ -186,14 +190,25 @@ def _mlp(experts: Experts | None, take: Take, prefix: str, group_size: int) -> I
         yield from _gated(take, prefix, "", group_size)
         return
     yield "router", float_panels(take(f"{prefix}.gate.weight"), group_size)
+    if experts.has_bias:
+        yield "router_bias", pad_vector(take(f"{prefix}.gate.bias"), LANES)
     for index in range(experts.count):
-        yield from _gated(take, f"{prefix}.experts.{index}", f"experts.{index}.", group_size)
+        names = f"{prefix}.experts.{index}", f"experts.{index}."
+        yield from _gated(take, *names, group_size)
+        if experts.has_bias:
+            yield from _gated_biases(take, *names, group_size)
 
 
 def _gated(take: Take, prefix: str, name: str, group_size: int) -> Iterator[tuple[str, Floats]]:
     gate, up = (take(f"{prefix}.{side}_proj.weight") for side in ("gate", "up"))
     yield f"{name}gate_up", interleave(gate, up, group_size)
     yield f"{name}down", take(f"{prefix}.down_proj.weight")
+
+
+def _gated_biases(take: Take, prefix: str, name: str, group_size: int) -> Iterator[tuple[str, Floats]]:
+    gate, up = (take(f"{prefix}.{side}_proj.bias")[:, None] for side in ("gate", "up"))
+    yield f"{name}gate_up.bias", interleave(gate, up, group_size).reshape(-1)
+    yield f"{name}down.bias", pad_vector(take(f"{prefix}.down_proj.bias"), LANES)
 
 
 def float_panels(weight: Floats, group_size: int) -> Floats:
@@ -204,7 +219,8 @@ def float_panels(weight: Floats, group_size: int) -> Floats:
     return np.ascontiguousarray(padded.reshape(-1, LANES, num_inputs).transpose(0, 2, 1))
 
 
-def _pad_vector(values: Floats, multiple: int) -> Floats:
+def pad_vector(values: Floats, multiple: int) -> Floats:
+    """The vector with zeros behind it, up to a multiple of so many."""
     return np.pad(values, (0, _padded(len(values), multiple) - len(values)))
 
 

@@ -7,7 +7,10 @@ import numpy as np
 
 from axon.engine.batch import Batch, Draw, Drawn
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.draft_head import DraftHead
 from axon.engine.native.build import GROUP_SIZE
+from axon.engine.native.draft_head import NativeHead, head_bytes
+from axon.engine.native.head_drafter import HeadDrafter
 from axon.engine.native.low_rank import Handles, NativeAdapters
 from axon.engine.native.model import Floats, Ints, NativeModel, Rows
 from axon.engine.native.mover import NativeMover
@@ -20,7 +23,9 @@ from axon.engine.sample.adjust import is_adjusted
 class NativeRunner:
     """Holds the native model; logits are copied out only if a draw needs more than the argmax."""
 
-    def __init__(self, model: NativeModel, architecture: Architecture) -> None:
+    def __init__(self, model: NativeModel, architecture: Architecture, head: HeadDrafter | None = None) -> None:
+        self.head = head
+        """What drafts for the model, if anything does."""
         self._model, vocab_size = model, architecture.vocab_size
         self.adapters = NativeAdapters(model, architecture)
         self._sampler = NativeSampler(vocab_size, team=model.team)
@@ -62,17 +67,26 @@ def open_runner(
     threads: int,
     max_model_len: int,
     instruction_set: str = "",
+    head: DraftHead | None = None,
 ) -> NativeRunner:
-    """Opens the model; builds kernels and packs weights if not done yet; raises NotBuilt, Misconfigured."""
+    """Opens the model and its head; builds kernels and packs weights if not done yet; raises NotBuilt and
+    Misconfigured."""
+    packed = ensure_packed(architecture, model_dir, GROUP_SIZE)
     model = NativeModel(
         architecture,
-        ensure_packed(architecture, model_dir, GROUP_SIZE),
+        packed,
         num_blocks=num_blocks,
         threads=threads,
         max_model_len=max_model_len,
         instruction_set=instruction_set,
+        head_bytes=head_bytes(head.architecture) if head else 0,
     )
-    return NativeRunner(model, architecture)
+    if head is None:
+        return NativeRunner(model, architecture)
+    native = NativeHead(model, packed, architecture, head, max_model_len=max_model_len, instruction_set=instruction_set)
+    drafter = HeadDrafter(native, max_len=max_model_len)
+    drafter.warm_up()
+    return NativeRunner(model, architecture, drafter)
 
 
 def to_rows(batch: Batch, adapters: Handles | None = None) -> Rows:

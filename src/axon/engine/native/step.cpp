@@ -18,6 +18,7 @@
 #include "walk.h"
 #include "attention_block.h"
 #include "mlp_block.h"
+#include "tap_block.h"
 
 namespace axon {
 namespace {
@@ -26,15 +27,22 @@ class Decoder {
  public:
     Decoder(const Model& model, const Step& step, int thread)
         : walk_(model, step, thread), model_(model), shape_(model.shape), step_(step), scratch_(step.scratch[thread]),
-          attention_(walk_), mlp_(walk_) {}
+          attention_(walk_), mlp_(walk_), taps_(walk_) {}
 
     void run() {
-        walk_.share(step_.num_rows, [&](int row) { embed_row(step_.tokens[row], walk_.hidden_of(row)); });
+        walk_.share(step_.num_rows, [&](int row) {
+            if (model_.embedding_norm)
+                taps_.read(row);
+            else
+                walk_.embed_row(step_.tokens[row], walk_.hidden_of(row));
+        });
         walk_.everyone_done();
         for (int layer = 0; layer < shape_.layers; ++layer) {
+            taps_.look(layer);
             attention_.run(layer);
             mlp_.run(layer);
         }
+        taps_.keep();
         if (step_.num_outputs > 0) head();
     }
 
@@ -46,15 +54,7 @@ class Decoder {
     Scratch& scratch_;
     AttentionBlock attention_;
     MlpBlock mlp_;
-
-    void embed_row(int token, float* to) {
-        const Linear& table = model_.embedding;
-        const int8_t* panel = table.panels + static_cast<size_t>(token / kLanes) * table.num_inputs * kLanes;
-        const uint16_t* scales = scales_of(table, token / kLanes) + token % kLanes;
-        for (int k = 0; k < model_.hidden_stride; ++k)
-            to[k] = from_half(scales[k / kGroup * kLanes]) * panel[k / 4 * 64 + token % kLanes * 4 + k % 4] *
-                    shape_.embedding_scale;
-    }
+    TapBlock taps_;
 
     void head() {
         const QuantisedRows input = walk_.quantise_rows(step_.num_outputs, [&](int row, const QuantisedRows& to) {
@@ -63,6 +63,7 @@ class Decoder {
         for (int row = 0; row < step_.num_outputs; ++row) {
             scratch_.best_value[row] = -1e30f;
             scratch_.best_token[row] = 0;
+            scratch_.best_sum[row] = 0;
         }
         constexpr int kUnit = 8;
         walk_.multiply(model_.head, input, step_.num_outputs, kUnit, kNoProduct, [&](int unit, int row, int count) {
@@ -71,6 +72,16 @@ class Decoder {
                     take_logits(unit * kUnit + j, scratch_.tile + (i * kUnit + j) * kLanes, row + i);
         });
         walk_.everyone_done();
+    }
+
+    // Adds e^(logit - the largest so far) to a row's sum: what the largest is divided by in a softmax.
+    void add_weights(Lanes logits, float top, int row) {
+        const Lanes heat = splat(step_.heats[row]);
+        const float before = scratch_.best_value[row], peak = top > before ? top : before;
+        alignas(64) float faded[kLanes];
+        store(faded, exponential(splat(before - peak) * heat));
+        scratch_.best_sum[row] =
+            scratch_.best_sum[row] * faded[0] + sum(exponential((logits - splat(peak)) * heat));
     }
 
     // Stores 16 logits of a row where they are wanted, and remembers the largest; the lowest token wins a tie.
@@ -82,6 +93,7 @@ class Decoder {
         if (step_.logits)
             __builtin_memcpy(step_.logits + static_cast<size_t>(row) * shape_.vocab + first, values, sizeof(float) * count);
         const float top = largest(logits);
+        if (step_.heats) add_weights(logits, top, row);
         if (top < scratch_.best_value[row]) return;
         int lane = 0;
         while (values[lane] != top && lane + 1 < count) ++lane;

@@ -63,14 +63,24 @@ class Walk {
         for (int i = 0; i < model.hidden_stride; i += kLanes) store(to + i, load(from + i) * scale * load(norm + i));
     }
 
-    void normalise(const float* from, const float* norm, int row, const QuantisedRows& to) {
+    // Into the groups of the row from input `at` on.
+    void normalise(const float* from, const float* norm, int row, const QuantisedRows& to, int at = 0) {
         const Lanes scale = splat(inverse_rms(from, shape.hidden, model.hidden_stride, shape.norm_epsilon));
         alignas(64) float group[kGroup];
         for (int i = 0; i < model.hidden_stride; i += kGroup) {
             for (int j = 0; j < kGroup; j += kLanes)
                 store(group + j, load(from + i + j) * scale * load(norm + i + j));
-            quantise_group(group, to, row, i);
+            quantise_group(group, to, row, at + i);
         }
+    }
+
+    void embed_row(int token, float* to) {
+        const Linear& table = model.embedding;
+        const int8_t* panel = table.panels + static_cast<size_t>(token / kLanes) * table.num_inputs * kLanes;
+        const uint16_t* scales = scales_of(table, token / kLanes) + token % kLanes;
+        for (int k = 0; k < model.hidden_stride; ++k)
+            to[k] = from_half(scales[k / kGroup * kLanes]) * panel[k / 4 * 64 + token % kLanes * 4 + k % 4] *
+                    shape.embedding_scale;
     }
 
     // ---- products ---------------------------------------------------------------------------------------------------

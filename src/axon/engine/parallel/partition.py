@@ -62,6 +62,8 @@ class Share:
 
     def cut(self, name: str, architecture: Architecture) -> Cut | None:
         """The slice of a tensor that this rank holds; None for a tensor that every rank holds whole."""
+        if is_added_once(name):
+            return None
         dim = architecture.head_dim
         heads = _numbers(self.part(architecture.num_heads), dim)
         kv_heads = _numbers(self.kv_heads(architecture.num_kv_heads), dim)
@@ -79,7 +81,14 @@ class Share:
             "embed_tokens": _along(0, vocabulary, padded_part(architecture.vocab_size, self.size)),
             "lm_head": _along(0, vocabulary, padded_part(architecture.vocab_size, self.size)),
         }
+        if name.endswith(".sinks"):
+            return _along(0, self.part(architecture.num_heads))
         return cuts.get(name.split(".")[-2])
+
+
+def is_added_once(name: str) -> bool:
+    """Whether this is the bias of a product whose inputs are cut: ranks add up its parts, and one of them the bias."""
+    return name.endswith((".o_proj.bias", ".down_proj.bias"))
 
 
 def padded_part(total: int, size: int) -> int:

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from axon.engine.load.architecture import Architecture
-from axon.engine.parallel.partition import Share
+from axon.engine.parallel.partition import Share, is_added_once
 
 
 class Source(Protocol):
@@ -29,7 +29,8 @@ class Shards:
         """This rank's slice of a tensor; padded with zeros where the vocabulary does not divide."""
         cut = self._share.cut(name, self._architecture)
         if cut is None:
-            return self._weights.take(name)
+            whole = self._weights.take(name)
+            return torch.zeros_like(whole) if is_added_once(name) and not self._share.leads else whole
         part = self._weights.take_part(name, cut.dim, cut.start, cut.stop)
         missing = cut.size - (cut.stop - cut.start)
         return functional.pad(part, (0, 0, 0, missing)) if missing else part

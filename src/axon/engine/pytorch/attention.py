@@ -44,20 +44,30 @@ class Attention:
         return self._planner.plan(batch, num_rows)
 
     def __call__(
-        self, layer: int, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, plan: Plan
+        self,
+        layer: int,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        plan: Plan,
+        sinks: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Stores keys and values [row, kv head, dim]; returns the attention of the queries [row, head, dim]."""
+        """Stores keys and values [row, kv head, dim]; returns the attention of the queries [row, head, dim].
+
+        ``sinks`` [head]: scores that take part in every softmax, and that no value belongs to."""
         self._kv.write(layer, plan.slots, keys, values)
         output = queries.new_zeros(queries.shape[0] + 1, queries[0].numel())
         for group in plan.groups[self._windows[layer]]:
-            seen = self._attend(layer, queries.index_select(0, group.input_rows), group)
+            seen = self._attend(layer, queries.index_select(0, group.input_rows), group, sinks)
             output.index_copy_(0, group.output_rows, seen)
         return output[:-1]
 
-    def _attend(self, layer: int, queries: torch.Tensor, group: QueryGroup) -> torch.Tensor:
+    def _attend(self, layer: int, queries: torch.Tensor, group: QueryGroup, sinks: torch.Tensor | None) -> torch.Tensor:
         # heads = KV heads; a matrix of the batched products is one KV head x query tile x KV tile.
         heads, share, size, tiles = self._num_kv_heads, self._group_size, group.num_queries, group.num_kv_tiles
-        rows = (queries * self._scale).view(-1, size, heads, share, self._head_dim).permute(2, 0, 3, 1, 4)
+        # In float32: bfloat16's vector and scalar paths round a product with a number differently.
+        rows = (queries.float() * self._scale).to(queries.dtype)
+        rows = rows.view(-1, size, heads, share, self._head_dim).permute(2, 0, 3, 1, 4)
         num_items = rows.shape[1]
         rows = rows.reshape(heads, num_items, 1, share * size, self._head_dim).expand(-1, -1, tiles, -1, -1)
 
@@ -65,10 +75,16 @@ class Attention:
         scores = torch.bmm(rows.reshape(-1, share * size, self._head_dim), keys)
         scores = scores.view(heads, num_items, tiles, share, size, self._tile_tokens)
         scores += group.bias[None, :, :, None]
-        scores -= scores.amax(-1, keepdim=True).amax(2, keepdim=True)
+        peaks = scores.amax(-1, keepdim=True).amax(2, keepdim=True)
+        if sinks is not None:
+            sinks = sinks.to(scores.dtype).view(heads, 1, 1, share, 1, 1)
+            peaks = torch.maximum(peaks, sinks)
+        scores -= peaks
         scores.exp_()
 
         weights = _sum_tiles(scores.sum(-1, keepdim=True))
+        if sinks is not None:
+            weights += torch.exp(sinks - peaks)[:, :, 0]
         values = self._gather(self._kv.values[layer], group)
         seen = torch.bmm(scores.view(-1, share * size, self._tile_tokens), values)
         seen = _sum_tiles(seen.view(heads, num_items, tiles, share, size, self._head_dim)) / weights

@@ -1,7 +1,7 @@
 """Llama and its relatives in PyTorch, on a ragged batch of rows. Knows no sequences and no sampling."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
@@ -12,8 +12,20 @@ from axon.engine.pytorch.low_rank import Adapt
 from axon.engine.pytorch.mlp import ExpertsMlp, GatedMlp, Tensors, load_mlp
 from axon.engine.pytorch.tiles import Linear, Tiling
 
-Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""Gives what the queries [row, head, dim] of a layer see of keys and values [row, KV head, dim]."""
+
+class Attend(Protocol):
+    """Gives what the queries [row, head, dim] of a layer see of keys and values [row, KV head, dim]."""
+
+    def __call__(
+        self,
+        layer: int,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        /,
+        *,
+        sinks: torch.Tensor | None,
+    ) -> torch.Tensor: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +42,9 @@ class Layer:
     mlp_post: torch.Tensor | None = None
     """Norm of the MLP's output, likewise."""
     qkv_bias: torch.Tensor | None = None
+    output_bias: torch.Tensor | None = None
+    sinks: torch.Tensor | None = None
+    """A score of each head [head] that takes part in every softmax."""
     head_norm: torch.Tensor | None = None
     """Norm weights [head, dim], of the query heads and then the key heads."""
 
@@ -89,7 +104,10 @@ class Llama:
             cos, sin = angles[self._architecture.rope_of(index)]
             products = _Products(layer, index, tiling, adapt)
             queries, keys, values = self._project(products, hidden, cos, sin)
-            seen = products.of("output", layer.output, attend(index, queries, keys, values))
+            seen = attend(index, queries, keys, values, sinks=layer.sinks)
+            seen = products.of("output", layer.output, seen)
+            if layer.output_bias is not None:
+                seen = seen + layer.output_bias
             hidden = self._add(hidden, seen, layer.attention_post)
             rows = layer.mlp(self._normalise(hidden, layer.mlp_norm), tiling, products.of)
             hidden = self._add(hidden, rows, layer.mlp_post)
@@ -181,6 +199,8 @@ def _load_layer(architecture: Architecture, weights: Tensors, index: int) -> Lay
         mlp_post=norm(norms.mlp_post) if norms.mlp_post else None,
         mlp=load_mlp(architecture, weights, index),
         qkv_bias=weights.take_stacked(f"{name}.bias" for name in attention) if architecture.qkv_bias else None,
+        output_bias=weights.take(f"{prefix}.self_attn.o_proj.bias") if architecture.family.output_bias else None,
+        sinks=weights.take(f"{prefix}.self_attn.sinks") if architecture.family.has_sinks else None,
         head_norm=_load_head_norm(architecture, weights, prefix) if architecture.qk_norm else None,
     )
 

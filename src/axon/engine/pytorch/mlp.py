@@ -23,14 +23,23 @@ class Tensors(Protocol):
 
 def silu(gate: torch.Tensor) -> torch.Tensor:
     """x · sigmoid(x). Not F.silu: its vector and scalar paths differ in the last bit, and the row count decides
-    between them."""
-    return gate / (1 + torch.exp(-gate))
+    between them. In float32, because those of bfloat16 differ even in exp and in sums with a number."""
+    wide = gate.float()
+    return (wide / (1 + torch.exp(-wide))).to(gate.dtype)
 
 
 def gelu_tanh(gate: torch.Tensor) -> torch.Tensor:
     """GELU by its approximation with tanh, written as x · sigmoid(2u) for the reason that ``silu`` gives."""
-    twice = 2 * math.sqrt(2 / math.pi) * (gate + 0.044715 * gate * gate * gate)
-    return gate / (1 + torch.exp(-twice))
+    wide = gate.float()
+    twice = 2 * math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
+    return (wide / (1 + torch.exp(-twice))).to(gate.dtype)
+
+
+def clamped_swiglu(gate: torch.Tensor, up: torch.Tensor, limit: float, slope: float) -> torch.Tensor:
+    """The gated rows of gpt-oss's experts: gate · sigmoid(slope · gate) · (up + 1), both clamped first. In float32: a
+    bfloat16 row times a number is rounded in one way or another, and the row count decides between them."""
+    wide, more = gate.float().clamp(max=limit), up.float().clamp(-limit, limit) + 1
+    return (wide / (1 + torch.exp(-slope * wide)) * more).to(gate.dtype)
 
 
 ACTIVATIONS = {"silu": silu, "gelu_pytorch_tanh": gelu_tanh}
@@ -40,10 +49,17 @@ ACTIVATIONS = {"silu": silu, "gelu_pytorch_tanh": gelu_tanh}
 class GatedMlp:
     """SwiGLU or GeGLU; gate and up are stacked, so that one product computes them together."""
 
-    def __init__(self, weights: Tensors, prefix: str, activation: str) -> None:
+    def __init__(self, weights: Tensors, prefix: str, activation: str, experts: Experts | None = None) -> None:
+        """``experts``: it is one of these, which may have biases and a clamped SwiGLU."""
         self._activation = ACTIVATIONS[activation]
+        self._experts = experts
         self._gate_up = Linear(weights.take_stacked([f"{prefix}.{name}_proj.weight" for name in ("gate", "up")]))
         self._down = Linear(weights.take(f"{prefix}.down_proj.weight"))
+        self._gate_up_bias: torch.Tensor | None = None
+        self._down_bias: torch.Tensor | None = None
+        if experts is not None and experts.has_bias:
+            self._gate_up_bias = weights.take_stacked([f"{prefix}.{name}_proj.bias" for name in ("gate", "up")])
+            self._down_bias = weights.take(f"{prefix}.down_proj.bias")
 
     @property
     def linears(self) -> list[Linear]:
@@ -51,8 +67,17 @@ class GatedMlp:
 
     def __call__(self, rows: torch.Tensor, tiling: Tiling, product: Product | None = None) -> torch.Tensor:
         product = product or (lambda _, linear, inputs: linear(inputs, tiling))
-        gate, up = product("gate_up", self._gate_up, rows).chunk(2, dim=1)
-        return product("down", self._down, self._activation(gate) * up)
+        gate, up = _biased(product("gate_up", self._gate_up, rows), self._gate_up_bias).chunk(2, dim=1)
+        return _biased(product("down", self._down, self._gate(gate, up)), self._down_bias)
+
+    def _gate(self, gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+        if self._experts is not None and self._experts.limit:
+            return clamped_swiglu(gate, up, self._experts.limit, self._experts.slope)
+        return self._activation(gate) * up
+
+
+def _biased(rows: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return rows if bias is None else rows + bias
 
 
 class ExpertsMlp:
@@ -65,7 +90,10 @@ class ExpertsMlp:
     def __init__(self, experts: Experts, weights: Tensors, prefix: str, activation: str) -> None:
         self._shape = experts
         self._router = Linear(weights.take(f"{prefix}.gate.weight").float())
-        self._experts = [GatedMlp(weights, f"{prefix}.experts.{index}", activation) for index in range(experts.count)]
+        self._router_bias = weights.take(f"{prefix}.gate.bias").float() if experts.has_bias else None
+        self._experts = [
+            GatedMlp(weights, f"{prefix}.experts.{index}", activation, experts) for index in range(experts.count)
+        ]
 
     @property
     def linears(self) -> list[Linear]:
@@ -84,7 +112,7 @@ class ExpertsMlp:
 
     def _route(self, rows: torch.Tensor, tiling: Tiling) -> tuple[torch.Tensor, torch.Tensor]:
         """The weights of each row's experts and their numbers, both [row, experts per token]."""
-        logits = self._router(rows.float(), tiling)
+        logits = _biased(self._router(rows.float(), tiling), self._router_bias)
         likely = torch.exp(logits - logits.amax(-1, keepdim=True))
         weights, chosen = torch.topk(likely, self._shape.per_token, dim=-1)
         # A sum over the chosen scales them to 1; one over all makes probabilities.

@@ -104,7 +104,7 @@ class Crew:
     def _start_local(self, port: int) -> None:
         where = self._config.rendezvous or f"tcp://{LOCAL}:{port}"  # a rendezvous need not be reachable on loopback
         for rank in range(1, self._config.num_local_ranks):
-            command = [sys.executable, "-m", "axon.engine.ranks.rank"]
+            command = [sys.executable, "-P", "-m", "axon.engine.ranks.rank"]
             self._processes[rank] = subprocess.Popen(
                 [*command, "--join", where, "--rank", str(rank), "--gpu", str(rank)],
                 stdin=subprocess.DEVNULL,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 
 from axon.engine.batch import Span
-from axon.engine.schedule.controller import StepLimits
+from axon.engine.schedule.limits.controller import StepLimits
 from axon.engine.schedule.policy import Rank
 from axon.engine.schedule.sequence import Sequence
 from axon.engine.schedule.slot_queue import Grant

@@ -5,11 +5,11 @@ occurred before (prompt lookup, or n-gram speculation). A step that computes dra
 each; that token is the one that would have been drawn without drafting, so drafts change no token.
 """
 
-from axon.engine.schedule.acceptance import Acceptance
+from axon.engine.schedule.limits.acceptance import Acceptance
 
 _LONGEST, _SHORTEST = 3, 2
 """Lengths of the n-grams that are looked up, in tokens."""
-_MOST = 8
+MOST = 8
 """Most draft tokens of a sequence in one step."""
 _DECAY = 0.95
 """Factor on the counts of accepted and tried drafts with each token, so that recent ones weigh most."""
@@ -24,36 +24,79 @@ class Drafter:
         self._num_seen = 0
         self._acceptance = Acceptance()
         """Its rate is one half at first, and again after a while without drafts."""
+        self._num_followed = 0
+        """Tokens that were compared with what it would have drafted."""
+        self._guess: int | None = None
+        """Position of the token that it would draft next."""
+        self._num_right = 0
+        """Guesses in a row that were right."""
+        self._num_compared = 0
+        """Tokens to come that drafts have been compared with already."""
 
-    def draft(self, token_ids: list[int], *, price: float, most: int) -> list[int]:
+    def draft(self, token_ids: list[int], *, price: float, most: int, least_match: int = 0) -> list[int]:
         """The tokens that may come next, as many as are likely enough to be accepted.
 
-        ``price`` is the cost of one more token in a step, as a fraction of the value of a certain token.
+        ``price`` is the cost of one more token in a step, as a fraction of the value of a certain token. So many of the
+        last tokens as ``least_match`` says must have occurred before in a row, and two at least.
         """
         self._acceptance.forget(_DECAY)
-        num_drafts = _num_worth(self._acceptance.rate, price, min(most, _MOST))
+        num_drafts = num_worth(self._acceptance.rate, price, min(most, MOST))
         if not num_drafts:
             return []
-        self._index(token_ids)
-        for length in range(_LONGEST, _SHORTEST - 1, -1):
-            position = self._position_after.get(tuple(token_ids[-length:]))
-            if position is not None:
-                return token_ids[position : position + num_drafts]
-        return []
+        self._index(token_ids, len(token_ids))
+        position = self._position(token_ids, len(token_ids))
+        if position is None:
+            return []
+        is_long = token_ids[-least_match:] == token_ids[max(0, position - least_match) : position]
+        return token_ids[position : position + num_drafts] if not least_match or is_long else []
 
     def learn(self, *, num_drafted: int, num_accepted: int) -> None:
         """Takes in how many drafts were accepted; those behind the first wrong one were not tried."""
         self._acceptance.learn(num_drafted=num_drafted, num_accepted=num_accepted)
+        self._num_compared += min(num_accepted + 1, num_drafted)
 
-    def _index(self, token_ids: list[int]) -> None:
-        """Indexes the n-grams that are new since the last call, except those that end with the last token."""
-        for end in range(max(self._num_seen, _SHORTEST), len(token_ids)):
+    def follow(self, token_ids: list[int], num_known: int) -> float:
+        """Learns from tokens that came without drafts whether drafts would have been right, and drafts nothing.
+
+        Returns how likely its next guess is right; 0 without one, or before it has been right in this place.
+        """
+        for index in range(self._num_followed, num_known):
+            if self._guess is not None:
+                self._compare(is_right=token_ids[self._guess] == token_ids[index])
+            self._num_compared = max(0, self._num_compared - 1)
+        self._num_followed = max(self._num_followed, num_known)
+        if self._guess is None:
+            self._index(token_ids, num_known)
+            self._guess, self._num_right = self._position(token_ids, num_known), 0
+        return self._acceptance.rate if self._num_right else 0.0
+
+    def _compare(self, *, is_right: bool) -> None:
+        if not self._num_compared:
+            self._acceptance.forget(_DECAY)
+            self._acceptance.learn(num_drafted=1, num_accepted=int(is_right))
+        if is_right and self._guess is not None:
+            self._guess += 1
+            self._num_right += 1
+        else:
+            self._guess = None
+
+    def _position(self, token_ids: list[int], end: int) -> int | None:
+        """The position behind an earlier occurrence of the last tokens before ``end``."""
+        for length in range(_LONGEST, _SHORTEST - 1, -1):
+            position = self._position_after.get(tuple(token_ids[max(0, end - length) : end]))
+            if position is not None:
+                return position
+        return None
+
+    def _index(self, token_ids: list[int], num_known: int) -> None:
+        """Indexes the n-grams that are new since the last call, except those that end with the last known token."""
+        for end in range(max(self._num_seen, _SHORTEST), num_known):
             for length in range(_SHORTEST, min(_LONGEST, end) + 1):
                 self._position_after[tuple(token_ids[end - length : end])] = end
-        self._num_seen = max(self._num_seen, len(token_ids))
+        self._num_seen = max(self._num_seen, num_known)
 
 
-def _num_worth(acceptance_rate: float, price: float, most: int) -> int:
+def num_worth(acceptance_rate: float, price: float, most: int) -> int:
     """Number of drafts in a row that are each worth their price: the third counts only if all three are accepted."""
     num_drafts, probability = 0, acceptance_rate
     while num_drafts < most and probability > price:

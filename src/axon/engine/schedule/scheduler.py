@@ -20,9 +20,10 @@ from axon.engine.protocol.messages import Add, Emitted, Refused, Scored
 from axon.engine.schedule.allocation import Allocation
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.budget import TokenBudget
-from axon.engine.schedule.controller import Outlook, StepLimits
 from axon.engine.schedule.drafting import Drafting
 from axon.engine.schedule.head_wait import HeadWait
+from axon.engine.schedule.limits.controller import ExpectedDrafts, Outlook, StepLimits
+from axon.engine.schedule.limits.draft_choice import DraftCosts
 from axon.engine.schedule.policy import Fair, Policy, Rank
 from axon.engine.schedule.roster import Roster
 from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
@@ -50,9 +51,10 @@ class Scheduler:
         max_scored_tokens: int = MAX_SCORED_TOKENS,
         shelf: Shelf | None = None,
         max_draft_len: int = 0,
+        has_head: bool = False,
     ) -> None:
         """``max_scored_tokens``: most prompt tokens whose log probabilities a step computes. ``max_draft_len``: most
-        tokens that the draft model attends to; 0 without one."""
+        tokens that the draft model attends to; 0 without one. ``has_head``: it is a head of the model."""
         self.pool, self.shelf = pool, shelf
         self.max_batch_tokens = max_batch_tokens
         self.max_prefill_tokens = max_prefill_tokens or max_batch_tokens
@@ -67,7 +69,7 @@ class Scheduler:
         """Sequences parked since the start because their slot was due to another tenant or a higher priority."""
         self._policy = policy or Fair()
         self._allocation = Allocation(pool, shelf)
-        self.drafting = Drafting(self._allocation, eos_ids=eos_ids, max_draft_len=max_draft_len)
+        self.drafting = Drafting(self._allocation, eos_ids=eos_ids, max_draft_len=max_draft_len, has_head=has_head)
         self._sequence_limits = SequenceLimits(
             max_model_len=self.max_model_len, num_blocks=pool.num_blocks, block_size=pool.block_size
         )
@@ -117,6 +119,17 @@ class Scheduler:
         everyone = chain(self._roster.running, self._roster.waiting)
         num_interrupted = sum(sequence.num_pending for sequence in everyone if sequence.stands_still)
         return Outlook(len(streams), sum(streams), prompts[0] if prompts else 0, num_interrupted)
+
+    def expected_lookups(self, price: float) -> ExpectedDrafts:
+        """What drafts out of the streams' own texts would bring in the next step."""
+        return self.drafting.expected_lookups(self._streams(), price)
+
+    def would_ask(self, costs: DraftCosts) -> bool:
+        """Whether the draft model would be asked for anything in the next step."""
+        return self.drafting.would_ask(self._streams(), costs)
+
+    def _streams(self) -> list[Sequence]:
+        return [each for each in self._roster.running if each.can_continue and each.num_pending == 1]
 
     def add(self, add: Add, matcher: Matcher | None = None) -> None:
         """Queues a sequence or refuses it; an id that is known already starts over.
@@ -250,7 +263,8 @@ class Scheduler:
             grants.append(grant)
             promised.update(self._allocation.hashes_ahead(sequence))
             num_tokens -= self._allocation.num_to_compute(sequence)
-        self._roster.is_stable = queue.is_stable and not grants
+        # With no tokens left nobody was asked: a later step may find a slot that is due.
+        self._roster.is_stable = num_tokens > 0 and queue.is_stable and not grants
         return grants
 
     def _plan_running(self, grants: list[Grant], budget: TokenBudget) -> list[Span]:

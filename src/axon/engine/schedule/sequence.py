@@ -7,10 +7,10 @@ from enum import StrEnum
 from axon.engine.batch import PLACEHOLDER, Draw, Drawn, Span
 from axon.engine.constraint import Masks, Matcher
 from axon.engine.protocol.messages import Add, Emitted
-from axon.engine.schedule.acceptance import Acceptance
 from axon.engine.schedule.blocks import chain_hashes, tag_of
 from axon.engine.schedule.draft import Drafter
 from axon.engine.schedule.finish import ending_ids, finish_of, masked_ids
+from axon.engine.schedule.limits.acceptance import Acceptance
 from axon.engine.schedule.policy import Claim
 from axon.engine.schedule.scoring import PromptScores, scores_of
 
@@ -188,19 +188,25 @@ class Sequence:
         """Tokens for which its answer is expected to go on: as many as it has, since nobody knows."""
         return min(self.num_left, max(_LEAST_LEFT, self.num_outputs))
 
-    def draft(self, *, price: float, most: int) -> list[int]:
-        """Draft tokens behind its last token, out of its own text and grammar; none unless it may have drafts."""
+    def draft(self, *, price: float, most: int, least_match: int = 0) -> list[int]:
+        """Draft tokens behind its last token, out of its own text and grammar; none unless it may have drafts.
+        ``least_match``: see ``Drafter.draft``."""
         if not self.may_draft:
             return []
         most = min(most, self.num_left - 1)
         self.draft_source = Source.LOOKUP
         if self.matcher is None:
-            return self.drafter.draft(self.token_ids, price=price, most=most)
+            return self.drafter.draft(self.token_ids, price=price, most=most, least_match=least_match)
         forced = self.matcher.forced()[: max(0, min(most, _MOST_FORCED))] if price < _FORCED_RATE else []
         if forced:
             self.draft_source = Source.GRAMMAR
             return forced
-        return self.matcher.legal(self.drafter.draft(self.token_ids, price=price, most=most))
+        found = self.drafter.draft(self.token_ids, price=price, most=most, least_match=least_match)
+        return self.matcher.legal(found)
+
+    def follow_drafts(self) -> float:
+        """How likely the next guess out of its text would be right; 0 without one. Drafts nothing."""
+        return self.drafter.follow(self.token_ids, self.num_known) if self.matcher is None else 0.0
 
     def credit(self, end: int) -> int:
         """Counts tokens that came from the cache up to ``end``; returns how many of them were not counted before."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from axon.engine.load.convert.source import Source
 from axon.engine.load.family import nearest_family
-from axon.errors import Misconfigured
+from axon.errors import Misconfigured, UnknownModel
 
 ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
 ROPE_FACTORS = "rope_freqs.weight"
@@ -12,7 +12,7 @@ ROPE_FACTORS = "rope_freqs.weight"
 _ENDS = frozenset(("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>", "</s>"))
 """Control tokens that always end an answer: a file names one end token, and many models have several."""
 _CONTROL = 3
-_AS_FOLDERS = {"gemma3": "gemma3_text", "phi3": "phi3", "qwen3moe": "qwen3_moe"}
+_AS_FOLDERS = {"gemma3": "gemma3_text", "gpt-oss": "gpt_oss", "phi3": "phi3", "qwen3moe": "qwen3_moe"}
 """Architectures that are not read from GGUF files, and the type of the folders of safetensors that are."""
 
 
@@ -24,8 +24,8 @@ def refuse_unsupported(source: Source, name: str) -> None:
             f"safetensors ({_AS_FOLDERS[source.architecture]})"
         )
     if source.architecture not in ARCHITECTURES:
-        raise Misconfigured(
-            f"{name} is a {source.architecture!r} model; {', '.join(ARCHITECTURES)} are supported, and "
+        raise UnknownModel(
+            f"{name} is a {source.architecture!r} model; {', '.join(ARCHITECTURES)} are read from GGUF files, and "
             f"{nearest_family(source.architecture)} is the nearest architecture that works"
         )
     if source.shape("expert_count", 0):
@@ -80,7 +80,7 @@ def _rope_scaling(source: Source, factors: Any) -> dict[str, Any] | None:
     if kind == "linear":
         return {"rope_type": "linear", "factor": source.shape("rope.scaling.factor")}
     if kind != "none":
-        raise Misconfigured(f"rope scaling of type {kind!r} is not supported yet")
+        raise UnknownModel(f"rope scaling of type {kind!r} is not supported yet; in GGUF files none and linear work")
     return None
 
 
