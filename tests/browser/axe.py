@@ -12,7 +12,7 @@ _PACKAGE = binaries.Package(
     sha512="9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ==",
     program="package/axe.min.js",
 )
-_RUN = """() => axe.run(document, {
+_RUN = """within => axe.run(within || document, {
   runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"],
 })"""
 
@@ -22,11 +22,11 @@ def script() -> str:
     return binaries.or_skip("axe-core", partial(binaries.unpacked, "axe-core", _PACKAGE)).read_text("utf-8")
 
 
-def violations(page: Page) -> list[str]:
-    """What the page does wrong as it is now: the rule, what it asks for, and each element."""
+def violations(page: Page, within: str = "") -> list[str]:
+    """What the page, or a part of it, does wrong as it is now: the rule, what it asks for, and each element."""
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(script())
-    found: dict[str, Any] = page.evaluate(_RUN)
+    found: dict[str, Any] = page.evaluate(_RUN, within)
     return [
         f"{rule['id']} ({rule['impact']}): {rule['help']}: {node['html'][:200]} {_why(node)}"
         for rule in found["violations"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.serving import Served
+from tests.browser.watch import wait_on
 
 SCRIPT = [
     {"if": "sunny in Bern", "say": "It is *sunny* in Bern."},
@@ -16,16 +17,24 @@ SCRIPT = [
     },
     {
         "if": "Show me Markdown",
-        "say": "## A title\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```python\nprint('x < y')\n```\n\nSo $x^2$.\n\n"
+        "say": "## A title\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```python\nprint('x < y')\n```\n\nSo $x^2$, $t_1$.\n\n"
         "<script>document.title = 'owned'</script> <img src=x onerror=alert(1)>",
     },
     {"if": "a person as JSON", "say": '{"name":"Ada","age":36}'},
-    {"if": "Reason about it", "say": "<think>First this, then that.</think>It is so."},
     {"if": "Count to many\\s+assistant:$", "say": " ".join(str(number) for number in range(1, 201))},
-    {"if": "Ten thousand lines", "say": "\n".join(f"line {number} of many" for number in range(10_000))},
+    {"if": "Count on and on\\s+assistant:$", "say": " ".join(str(number) for number in range(1, 1_501))},
+    {"if": "Say it in short", "say": "This is **flat**, `code` and $x^2$.\n\n- one\n- two\n"},
+    {"if": "Ten thousand lines", "say": "\n\n".join(f"l{number}" for number in range(10_000))},
 ]
-"""Answers that are written down; any other question is answered by its own prompt."""
+"""Answers that are written down; any other question is answered by its own prompt. A byte of them is a token."""
+_PLACE = "asked => [...document.querySelectorAll('.turn')].indexOf(asked.closest('.turn'))"
+_LISTEN = """() => {
+  const line = document.getElementById("connection");
+  window.lines = [];
+  new MutationObserver(() => window.lines.push(line.textContent)).observe(line, { childList: true });
+}"""
 expect.set_options(timeout=30_000)  # the cores may be busy
+BACK = "Connected again. Nothing was lost."
 LOST = "Connection lost. The answer goes on at the server; reconnecting…"
 
 
@@ -45,18 +54,25 @@ def arrive(page: Page, served: Served, key: str = "") -> None:
 
 
 def ready(page: Page) -> None:
-    """Waits until the page can be talked to."""
+    """Waits until the page can be talked to: the models are listed, and it shows what its address names."""
     expect(page.locator("#message")).to_be_visible()
     expect(page.locator("#model option").first).to_be_attached()
+    expect(page.locator("#thread")).to_have_attribute("aria-busy", "false")
 
 
 def ask(page: Page, text: str) -> Locator:
-    """Sends a message; returns the turn that it begins."""
-    num_turns = page.locator(".turn").count()
-    page.fill("#message", text)
-    page.keyboard.press("Enter")
-    expect(page.locator(".turn")).to_have_count(num_turns + 1)
-    return page.locator(".turn").last
+    """Sends a message of one line; returns the turn that it begins, by its place in the thread.
+
+    It is no other one with the same text, and stays the same one while its question is edited.
+    """
+    ready(page)
+    expect(page.locator("#send")).to_be_visible()  # nothing can be sent while an answer comes
+    same = page.locator(".turn .asked-text", has_text=re.compile(f"^{re.escape(text)}$"))
+    num_same = same.count()
+    page.locator("#message").fill(text)
+    page.locator("#message").press("Enter")
+    expect(same).to_have_count(num_same + 1)
+    return page.locator(".turn").nth(same.nth(num_same).evaluate(_PLACE))
 
 
 def answered(turn: Locator) -> str:
@@ -75,8 +91,22 @@ def streamed(turn: Locator) -> str:
     return turn.locator(".said").text_content() or ""
 
 
+def address_of(page: Page) -> str:
+    """The address of the conversation that is shown; it has one as soon as its first question is painted."""
+    page.wait_for_url(re.compile(r"\?c=conv_\w+"))
+    return page.url
+
+
 def conversation_of(page: Page) -> str:
     """The id of the conversation that is shown."""
-    found = re.search(r"c=(conv_\w+)", page.url)
-    assert found, page.url
-    return found[1]
+    return address_of(page).rpartition("c=")[2]
+
+
+def listen(page: Page) -> None:
+    """Writes down what the page says of the connection, for ``heard``: some of it is there for seconds only."""
+    page.evaluate(_LISTEN)
+
+
+def heard(page: Page, line: str) -> None:
+    """Waits until the page has said this of the connection since ``listen``."""
+    wait_on(page, lambda: line in page.evaluate("window.lines"), f"the page says: {line}")

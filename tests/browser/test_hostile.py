@@ -1,22 +1,28 @@
 """Text is text, whoever wrote it: a model, tool, tenant or client. No payload runs, asks a host, or finds a key."""
 
 import json
+from functools import partial
 from typing import Any
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from tests import long
 from tests.browser.harm import harm, kept
-from tests.browser.payloads import PAYLOADS
+from tests.browser.payloads import PAYLOADS, SHORT
 from tests.browser.serving import Served
 from tests.browser.visiting import enter
-from tests.browser.watch import Watch
+from tests.browser.watch import Watch, wait_on
 
 ENOUGH = 100
+STREAMED = 6
+"""One in so many payloads is streamed together with others, from every part of the corpus."""
 TOGETHER = 15
 TITLE = 150
 SHOWN = [payload for payload in PAYLOADS if len(payload) <= 500]
 """What fits into a prompt with others; longer ones are tried alone."""
+NAMED = {payload for payload in SHORT[::5] if payload == " ".join(payload.split())}
+"""Names of models, as a server that takes any might tell them."""
 INSERT = """pieces => {
   for (const piece of pieces) {
     const place = document.createElement("div");
@@ -64,8 +70,15 @@ def test_the_chat_shows_hostile_text_as_text(page: Page, served: Served) -> None
 
 
 def test_the_chat_shows_hostile_text_as_text_while_it_comes(page: Page, served: Served) -> None:
+    """Text of every kind in the corpus, and names of models that are hostile themselves."""
+    page.route("**/v1/models*", _with_hostile_models)
     enter(page, served)
-    page.get_by_label("Message", exact=True).fill("\n\n".join(SHOWN[:20]))
+    options = page.locator("#model option")
+    assert set(options.evaluate_all("all => all.map(each => each.value)")) >= NAMED
+    page.locator("#model").select_option(min(NAMED))
+    assert harm(page) == []
+    page.locator("#model").select_option("echo")
+    page.get_by_label("Message", exact=True).fill("\n\n".join(SHOWN[long.seed() % STREAMED :: STREAMED]))
     page.keyboard.press("Enter")
     expect(page.locator(".answer .said")).to_contain_text("assistant:")
     assert harm(page) == []
@@ -75,6 +88,34 @@ def test_the_chat_shows_hostile_text_as_text_while_it_comes(page: Page, served: 
     expect(page.locator("#title")).to_have_text(SHOWN[24])
     assert page.title().startswith(SHOWN[24])
     assert harm(page) == []
+
+
+def test_no_page_can_be_framed_for_clickjacking(page: Page, served: Served, watch: Watch) -> None:
+    watch.allow("^console: ")  # the browser says that it has refused
+    enter(page, served, key=served.admin_key)
+    page.goto(f"{served.url}/livez")  # even a page of the same origin
+    for number, path in enumerate(("/", "/console", "/sign-in", "/docs"), start=1):
+        page.evaluate(_FRAME, f"{served.url}{path}")
+        wait_on(page, partial(_is_refused, page, number), f"{path} is refused")
+
+
+def _is_refused(page: Page, number: int) -> bool:
+    """Whether the frame of this number shows the browser's own page of an error."""
+    return len(page.frames) > number and page.frames[number].url.startswith("chrome-error:")
+
+
+_FRAME = """url => {
+  const frame = document.createElement("iframe");
+  frame.src = url;
+  document.body.append(frame);
+}"""
+
+
+def _with_hostile_models(route: Route) -> None:
+    reply = route.fetch()
+    listed = reply.json()
+    listed["data"] += [{**listed["data"][0], "id": name} for name in sorted(NAMED)]
+    route.fulfill(response=reply, body=json.dumps(listed))
 
 
 def _conversation(served: Served, payloads: list[str]) -> str:

@@ -14,6 +14,11 @@ from tests.browser.serving import Served
 from tests.browser.visiting import ROOMS, enter, visit
 
 NAMED = SHORT[::3]
+DIALOGUES = (
+    *[("tenants", "Make a tenant"), ("tenants/t0", "Change"), ("tenants/t0", "Suspend"), ("keys", "Make a key")],
+    *[("models", "Add an adapter"), ("plans", "Make a plan")],
+)
+"""A view and the button of a dialogue that shows what the server tells."""
 _KEPT = frozenset({"object", "id", "last_id", "first_id", "process"})
 """Fields that a page needs as they are, to know what it got and to ask for more."""
 
@@ -55,13 +60,23 @@ def test_any_text_of_the_admin_api_is_text(page: Page, served: Served) -> None:
         reply = route.fetch()
         route.fulfill(response=reply, body=json.dumps(_poisoned(reply.json(), endless)))
 
+    headers = {"Authorization": f"Bearer {served.admin_key}"}
+    turns = httpx.get(f"{served.url}/v1/admin/traces", headers=headers, timeout=60).json()["turns"]
     page.route("**/v1/admin/**", poison)
     poisoned = 0
-    for room in ROOMS:
-        visit(page, room)
-        assert harm(page) == [], room
+    views = (*ROOMS, "tenants/t0", "models/echo", f"requests/{turns[0]['id']}")
+    for view in views:
+        visit(page, view)
+        assert harm(page) == [], view
         poisoned += "window.ran" in page.locator("#view").inner_text()
-    assert poisoned > len(ROOMS) // 2
+    assert poisoned > len(views) // 2
+    for view, button in DIALOGUES:
+        visit(page, view)
+        page.get_by_role("button", name=button, exact=True).click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        assert harm(page) == [], button
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def _poisoned(value: Any, endless: "itertools.cycle[str]") -> Any:

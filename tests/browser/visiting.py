@@ -26,9 +26,18 @@ _GO = """place => new Promise(gone => {
   addEventListener("hashchange", () => setTimeout(gone), { once: true });
   location.hash = place;
 })"""
+_HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
 
 
 def visit(page: Page, room: str) -> None:
     """Goes to a view of the console and waits until it is there."""
     page.evaluate(_GO, f"#/{room}")
     expect(page.locator("#view")).not_to_have_attribute("aria-busy", "true")
+
+
+def hide(page: Page, *, hidden: bool) -> None:
+    """Makes the page believe that its tab is in the background, or seen again."""
+    page.evaluate(_HIDE, hidden)

@@ -21,9 +21,9 @@ class Browser:
     def cookie(self) -> str:
         return self.http.cookies.get("axon_session") or ""
 
-    async def ask(self, method: str, path: str, *, site: str = "same-origin", **asked: Any) -> httpx.Response:
-        """Sends a request as a page of ours sends it; ``site`` is whose page it is."""
-        headers = {"sec-fetch-site": site, **asked.pop("headers", {})}
+    async def ask(self, method: str, path: str, *, site: str | None = "same-origin", **asked: Any) -> httpx.Response:
+        """Sends a request as a page of ours sends it; ``site`` is whose page it is, None for an old browser."""
+        headers = {**({"sec-fetch-site": site} if site else {}), **asked.pop("headers", {})}
         if self.csrf and method not in ("GET", "HEAD"):
             headers.setdefault("x-axon-csrf", self.csrf)
         return await self.http.request(method, path, headers=headers, **asked)

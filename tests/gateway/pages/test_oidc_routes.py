@@ -143,7 +143,7 @@ async def test_a_revoked_key_lets_none_of_its_people_in(team: Office, double: Is
     inside, outside = Browser(team), Browser(team)
     await came_back(inside, double, await went_to_issuer(inside))
     (key,) = await team.keyring.all(tenant="ops")
-    await team.keyring.revoke(key.id)
+    await team.keyring.revoke(key.id, actor="test")
     team.clock.advance(1.0)
     assert (await inside.session()).status_code == 401
     await is_refused(outside, await came_back(outside, double, await went_to_issuer(outside)), "issuer")
@@ -154,3 +154,16 @@ async def test_without_an_issuer_the_routes_are_not_there(tmp_path: Path) -> Non
         for path in ("/ui/oidc/start", "/ui/oidc/callback?state=a&code=b"):
             assert code_of(await Browser(office).ask("GET", path)) == (404, "no_issuer")
         assert (await Browser(office).ask("GET", "/ui/sign-in")).json() == {"issuer": ""}
+
+
+async def test_wrong_attempts_count_against_the_address(tmp_path: Path, config: GatewayConfig) -> None:
+    async with opened_office(tmp_path, config=replace(config, failures_per_minute=3)) as office:
+        browser = Browser(office)
+        for _ in range(3):
+            reply = await browser.ask("GET", "/ui/oidc/callback", params={"state": "x", "code": "y"})
+            assert reply.status_code == 303
+        assert code_of(await browser.ask("GET", "/ui/oidc/callback", params={"state": "x"})) == (
+            429,
+            "too_many_failures",
+        )
+        assert code_of(await browser.ask("GET", "/ui/oidc/start")) == (429, "too_many_failures")

@@ -93,6 +93,21 @@ async def test_another_sites_page_cannot_use_the_cookie(office: Office, site: st
     assert (await browser.session()).status_code == 200
 
 
+@pytest.mark.parametrize("origin", ["http://[", "http://a]b", "null", ""])
+async def test_an_origin_that_makes_no_sense_is_another_sites(office: Office, origin: str) -> None:
+    reply = await Browser(office).ask("POST", "/ui/sign-in", site=None, json={}, headers={"origin": origin})
+    assert code_of(reply) == (403, "cross_site")
+
+
+async def test_no_answer_is_guessed_to_be_a_script(office: Office) -> None:
+    browser = Browser(office)
+    await browser.sign_in(key=await office.key("ops"))
+    for path in ("/v1/models", "/v1/nothing", "/ui/session", "/livez"):
+        reply = await browser.ask("GET", path)
+        assert reply.headers.get_list("x-content-type-options") == ["nosniff"], path
+    assert (await browser.ask("GET", "/v1/models")).headers.get_list("cache-control") == ["no-store"]
+
+
 async def test_another_sites_page_cannot_sign_somebody_in(office: Office) -> None:
     key, browser = await office.key("ops"), Browser(office)
     body: dict[str, Any] = {"json": {"key": key}}
@@ -178,3 +193,11 @@ async def test_the_documentation_takes_the_cookie_and_has_the_policy(office: Off
     assert page_headers().items() <= dict(reply.headers).items()
     assert "ui/common/docs.js" in reply.text
     assert (await browser.ask("GET", "/openapi.json")).json()["info"]["title"] == "Axon"
+
+
+async def test_only_administrators_are_told_how_commands_find_the_server(office: Office) -> None:
+    for scopes, is_told in (((Scope.READ, Scope.INFERENCE), False), ((Scope.ADMIN,), True)):
+        browser = Browser(office)
+        reply = await browser.sign_in(key=await office.key("ops", *scopes))
+        assert ("cli" in reply.json()) == is_told
+        assert ("cli" in (await browser.session()).json()) == is_told

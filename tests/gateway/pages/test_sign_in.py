@@ -20,6 +20,7 @@ async def test_a_key_is_exchanged_for_a_cookie(office: Office) -> None:
         "csrf": "?",
         "version": "0",
         "prefix": "",
+        "cli": {"server": [], "store": [], "variables": [], "by_address": False},
     }
     assert (await browser.session()).json() == reply.json()
     assert (await browser.ask("GET", "/v1/admin/tenants")).status_code == 200
@@ -57,7 +58,7 @@ async def test_a_code_from_elsewhere_is_refused_and_still_good_here(office: Offi
 async def test_a_code_of_a_revoked_key_opens_nothing(office: Office) -> None:
     key = await office.key("ops")
     code = await office.codes.issue(key[4:12])
-    await office.keyring.revoke(key[4:12])
+    await office.keyring.revoke(key[4:12], actor="test")
     assert code_of(await Browser(office).sign_in(code=code)) == (401, "invalid_api_key")
 
 
@@ -102,6 +103,18 @@ async def test_signing_out_ends_the_session_and_deletes_the_cookie(office: Offic
     assert "Max-Age=0" in reply.headers["set-cookie"]
     assert browser.cookie == ""
     assert code_of(await thief.session()) == (401, "session_ended")
+
+
+async def test_whoever_is_suspended_can_still_sign_out(office: Office) -> None:
+    browser = Browser(office)
+    await office.tenancy.create("acme", actor="test")
+    await browser.sign_in(key=await office.key("acme"))
+    async with office.client(await office.key("ops", Scope.ADMIN)) as admin:
+        assert (await admin.post("/v1/admin/tenants/acme/suspend")).status_code == 200
+    office.clock.advance(2.0)  # longer than answers about tenants are kept
+    assert code_of(await browser.session())[0] == 403
+    assert (await browser.ask("POST", "/ui/sign-out")).status_code == 200
+    assert browser.cookie == ""
 
 
 async def test_neither_key_code_nor_cookie_is_logged(office: Office) -> None:

@@ -41,7 +41,7 @@ async def test_a_session_is_its_keys_at_every_gateway(office: Office) -> None:
     value = await office.web_sessions.open(await key_id_of(office), user="ada")
     for sessions in (office.web_sessions, beside(office)):
         found = await who(sessions, value)
-        assert (found.tenant, len(found.scopes)) == ("ops", 2)
+        assert (found.tenant, len(found.scopes), found.user) == ("ops", 2, "ada")
 
 
 async def test_the_store_keeps_no_value_of_a_cookie(office: Office) -> None:
@@ -100,14 +100,14 @@ async def test_a_revoked_key_ends_its_sessions_within_a_second(office: Office) -
     key_id = await key_id_of(office)
     value = await office.web_sessions.open(key_id)
     assert await is_signed_in(office.web_sessions, value)
-    await office.keyring.revoke(key_id)
+    await office.keyring.revoke(key_id, actor="test")
     office.clock.advance(1.0)
     assert not await is_signed_in(office.web_sessions, value)
 
 
 async def test_a_suspended_tenant_is_refused(office: Office) -> None:
     value = await office.web_sessions.open(await key_id_of(office))
-    await office.tenancy.suspend("ops")
+    await office.tenancy.suspend("ops", actor="test")
     with pytest.raises(Forbidden) as refusal:
         await who(office.web_sessions, value)
     assert refusal.value.code == "tenant_suspended"

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from axon.errors import AxonError, NotFound
+from axon.errors import AxonError, Forbidden, NotFound, Unauthenticated
 from axon.gateway.pages.cookie import NOT_KEPT, address_of, attempt_cookie, attempt_of, signed_in
 from axon.gateway.pages.oidc import ATTEMPT_S, OidcSignIn
 from axon.gateway.pages.parts import pages_of
@@ -27,7 +27,8 @@ async def ways(request: Request) -> Response:
 @router.get("/ui/oidc/start")
 async def start(request: Request, to: str = "") -> Response:
     """Sends the browser to the issuer's page."""
-    oidc = _oidc(request)
+    oidc, pages = _oidc(request), pages_of(request)
+    pages.sign_in.check(address_of(request))
     try:
         cookie, address = await oidc.begin(to)
     except AxonError as error:
@@ -40,10 +41,13 @@ async def start(request: Request, to: str = "") -> Response:
 async def callback(request: Request, state: str = "", code: str = "", error: str = "") -> Response:
     """Takes what the browser comes back with, and signs it in. The page that it goes on to asks for the session."""
     pages, oidc = pages_of(request), _oidc(request)
+    pages.sign_in.check(address_of(request))
     try:
         person = await oidc.end(attempt_of(request), state=state, code="" if error else code)
         signed = await pages.sign_in.with_person(person.key_id, person.user, address=address_of(request))
     except AxonError as problem:
+        if isinstance(problem, Unauthenticated | Forbidden):
+            pages.sign_in.guessed(address_of(request))
         return _refused(request, problem)
     response = RedirectResponse(_UP + person.page, 303, headers=NOT_KEPT)
     response.headers.append("set-cookie", attempt_cookie(request, "", 0))

@@ -9,8 +9,25 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.pages.assets import Assets, answer
 from axon.gateway.pages.oidc import OidcSignIn
 from axon.gateway.pages.policy import page_headers
+from axon.gateway.pages.rendering.renderer import Renderer
 from axon.gateway.pages.sign_in import SignIn
 from axon.gateway.pages.web_sessions import WebSessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CliFlags:
+    """How a command finds this server, told to administrators alone: the console shows the command of each action."""
+
+    store: tuple[str, ...] = ()
+    """Flags of commands that open the store."""
+    server: tuple[str, ...] = ()
+    """Flags of commands that ask a server over HTTP."""
+    by_address: bool = False
+    """Whether commands that ask a server need its address (``--url``) in place of ``server``: it may be on another
+    machine."""
+    variables: tuple[str, ...] = ()
+    """Environment variables that commands on the store need as the server has them: no flag has them, or a secret is in
+    them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +39,10 @@ class Pages:
     assets: Assets
     oidc: OidcSignIn | None = None
     """None where no issuer is configured."""
+    renderer: Renderer
     config: GatewayConfig
     version: str
+    cli: CliFlags = CliFlags()
 
 
 def pages_of(request: Request) -> Pages:

@@ -1,6 +1,7 @@
 """Routes of the pages: HTML, the files it loads, signing in and out. Knows no chat and no console."""
 
 import asyncio
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -8,10 +9,11 @@ from fastapi import APIRouter
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from axon.domain.tenants.key import Scope
 from axon.domain.tenants.web_session import csrf_token
 from axon.errors import AxonError, InvalidInput, TooLarge
 from axon.gateway.http.auth import Identity
-from axon.gateway.http.cookies import WEB_SESSION, check_own_page
+from axon.gateway.http.cookies import WEB_SESSION, check_csrf, check_own_page, cookie_values, only_value
 from axon.gateway.http.errors import ClientLeft, Timeout
 from axon.gateway.pages.assets import answer
 from axon.gateway.pages.cookie import NOT_KEPT, address_of, cookie_of, prefix, signed_in
@@ -46,6 +48,7 @@ _ask = msgspec.json.Decoder(_Ask)
 async def start(request: Request) -> Response:
     """Returns the chat to a browser, and to other clients the paths of the API, its documentation and the probe."""
     if "text/html" in request.headers.get("accept", ""):
+        pages_of(request).renderer.warm()  # answers will be rendered soon
         return page(request, "chat", "index.html")
     return JSONResponse(_POINTER, headers={"vary": "accept"})
 
@@ -90,8 +93,13 @@ async def sign_in(request: Request) -> Response:
 
 @router.post("/ui/sign-out")
 async def sign_out(request: Request) -> Response:
-    """Ends the session and deletes its cookie."""
-    await pages_of(request).sessions.end(request.scope.get(WEB_SESSION, ""))
+    """Ends the session and deletes its cookie, whatever has become of its key."""
+    headers = request.scope["headers"]
+    check_own_page(headers)
+    if values := cookie_values(headers):
+        value = only_value(values)
+        check_csrf(request.method, headers, csrf_token(value))
+        await pages_of(request).sessions.end(value)
     return JSONResponse({"status": "ok"}, headers={**NOT_KEPT, "set-cookie": cookie_of(request, "", 0)})
 
 
@@ -103,13 +111,15 @@ async def asset(request: Request, room: str, file: str) -> Response:
 
 
 def _session_body(request: Request, identity: Identity, value: str) -> dict[str, Any]:
+    pages = pages_of(request)
     return {
         "tenant": identity.tenant,
         "key": identity.key_id,
         "scopes": sorted(identity.scopes),
         "csrf": csrf_token(value) if value else "",
-        "version": pages_of(request).version,
+        "version": pages.version,
         "prefix": prefix(request),
+        **({"cli": asdict(pages.cli)} if Scope.ADMIN in identity.scopes else {}),
     }
 
 

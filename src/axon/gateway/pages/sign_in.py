@@ -47,6 +47,14 @@ class SignIn:
         ``Authenticator.identify`` does."""
         return await self._opened(await self._authenticator.identify_id(key_id, address=address), "oidc", user)
 
+    def check(self, address: str) -> None:
+        """Raises ``LimitReached`` if the address has sent too many wrong keys, codes or attempts."""
+        self._guesses.check(address)
+
+    def guessed(self, address: str) -> None:
+        """Counts a wrong attempt against the address."""
+        self._guesses.note(address)
+
     def refused(self, error: AxonError, way: str) -> None:
         """Logs that somebody could not sign in."""
         _logger.warning("sign_in.refused", way=way, code=error.code, problem=error.message)

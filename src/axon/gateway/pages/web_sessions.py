@@ -61,7 +61,7 @@ class WebSessions:
         identity = await self._authenticator.identify_id(session.key_id, address=address)
         check_csrf(scope["method"], scope["headers"], csrf_token(value))
         scope[WEB_SESSION] = value
-        return identity
+        return replace(identity, user=session.user) if session.user else identity
 
     async def end(self, value: str) -> bool:
         """Ends the session of a cookie; False if there is none."""

@@ -1,97 +1,191 @@
 // The chat: puts the list, the thread, the composer and the settings together. Each of them knows none of the others.
 
-import { api, session, signOut } from "../common/api.js";
-import { asked, confirmed, make, toast } from "../common/dialog.js";
+import { api, session, signOut, takePlace } from "../common/api.js";
+import { asked, confirmed, toast } from "../common/dialog.js";
 import { setTheme, theme } from "../common/theme.js";
+import { Arrival } from "./arrival.js";
 import { Composer } from "./composer.js";
-import { ConversationList, titleFrom, titleOf } from "./conversations.js";
+import { ConnectionLine } from "./connection.js";
+import { ConversationList, shortened, titleFrom, titleOf } from "./conversations.js";
+import { draftsOf, forgetDrafts, keepDraft } from "./drafts.js";
 import { offerExport } from "./exporting.js";
 import { listenForKeys } from "./keyboard.js";
 import { showLedger } from "./ledger.js";
 import { ModelPicker } from "./models.js";
 import { Settings } from "./settings.js";
+import { isSideShown, setUpSide, showSide } from "./side.js";
 import { Thread } from "./thread.js";
+import { Unsent } from "./unsent.js";
+import { unwelcome, welcome } from "./welcome.js";
 
-const LINKS = {
-  lost: "Connection lost. The answer goes on at the server; reconnecting…",
-  unsent: "The server cannot be reached. Your message is kept here and sent as soon as it can be; trying again…",
-  back: "Connected again. Nothing was lost.",
-};
-const BACK_MS = 4_000;
-const TRIES = ["Explain how a CPU cache works, with a small diagram.", "Write a Python function that checks for a palindrome.", "Compare three ways to store passwords in a table."];
+const AGAIN_MS = 3_000;
+const CONVERSATION = /^\?c=conv_\w+$/;
 
 const at = (id) => document.getElementById(id);
 const others = new BroadcastChannel("axon.chat");
 const settings = new Settings();
-const models = new ModelPicker((model) => (settings.version = model?.version || ""));
+const models = new ModelPicker(
+  (model) => (settings.version = model?.version || ""),
+  () => settings.forgetVersion(),
+);
 const list = new ConversationList((id) => open(id));
-const composer = new Composer({ onSend: send, onStop: stop, onEditLast: () => thread.editLast() });
+const arrival = new Arrival({ onRetry: (id) => (open(id, false), composer.focus()) });
+const composer = new Composer({
+  onSend: send,
+  onStop: stop,
+  onEditLast: () => thread.editLast(),
+  onType: () => thread.reveal(),
+  onTyped: () => unsent.typed(),
+});
+const unsent = new Unsent(composer, here);
+const connection = new ConnectionLine({ onLost: () => models.lost(), onBack: () => models.reload() });
 const thread = new Thread(
   {
-    request: () => ({ ...settings.request(models.select.value), metadata: { settings: settings.kept } }),
-    link: showLink,
+    request,
+    title: ({ text, files }) => titleFrom(text || files[0]?.name || ""),
+    sent: () => unsent.sent(),
+    accepted: () => unsent.accepted(),
+    returned: (question) => unsent.back(question),
+    begun,
+    left: () => list.reload(),
+    link: (state, why) => connection.show(state, why),
     changed: (id) => others.postMessage({ changed: id }),
+    doubted: look,
+    compose: () => composer.focus(),
     ledger: showLedger,
-    taken: ({ text, files }) => composer.restore(text, files),
-    busy: (isBusy) => (composer.busy = isBusy),
+    busy: (isBusy) => {
+      composer.busy = isBusy || arrival.waiting !== null;
+      at("thread").setAttribute("aria-busy", String(arrival.isReading));
+    },
+    waiting: () => arrival.waiting,
     announce: (text) => (at("announce").textContent = text),
+    modelState: (name, state) => models.heard(name, state),
   },
   emptyThread,
 );
-let linkTimer = 0;
-let wasLost = false;
+let againTimer = 0;
+let forbidden = null; // who is signed in, if that key may not ask
+let numMoves = 0; // goes up with every act that says what is to be shown: the last one holds
 
 start();
 
-async function start() {
+function start() {
   at("theme").value = theme();
   at("theme").addEventListener("change", (event) => setTheme(event.target.value));
-  at("leave").addEventListener("click", () => signOut().catch(said));
+  at("leave").addEventListener("click", leave);
+  addEventListener("pagehide", () => {
+    thread.settle();
+    unsent.settle();
+  });
   at("new").addEventListener("click", fresh);
   at("rename").addEventListener("click", rename);
   at("erase").addEventListener("click", erase);
   at("export").addEventListener("click", () => offerExport(thread.conversation, titleOf(thread.conversation), thread.path, thread.turns));
-  at("side-open").addEventListener("click", () => (showSide(true), at("side-close").focus()));
-  at("side-close").addEventListener("click", () => showSide(false));
-  at("shade").addEventListener("click", () => showSide(false));
+  setUpSide();
   addEventListener("popstate", () => openFromAddress());
+  addEventListener("online", () => (openAgain(), look()));
   document.addEventListener("visibilitychange", () => document.hidden || look());
   others.addEventListener("message", (event) => heard(event.data));
-  listenForKeys({ search: () => (showSide(true), at("search").focus()), fresh, settings: () => settings.toggle(), beside: (step) => open(list.beside(step)), compose: () => composer.focus(), stop: () => (document.body.classList.contains("side-open") ? showSide(false) : stop()) });
-  try {
-    const who = await session();
-    at("who").textContent = `Signed in as ${who.tenant}`;
-    await Promise.all([models.reload(), list.reload(), openFromAddress()]);
-  } catch (error) {
-    said(error);
-  }
-  composer.focus();
+  listenForKeys({
+    search: () => (showSide(true), at("search").focus()),
+    fresh,
+    settings: () => settings.toggle(),
+    beside: (step) => open(list.beside(step)),
+    compose: () => composer.focus(),
+    stop: () => (isSideShown() ? showSide(false) : stop()),
+  });
+  begin();
 }
 
-/** Sends a message; the first one of a chat makes its conversation. */
-async function send({ text, files }) {
-  const problem = settings.problem || (models.chosen ? "" : "No model can answer yet. Wait until one is listed, or ask whoever runs this server.");
+/** Shows what the address names, for whoever is signed in; asks again while the server cannot say who that is. */
+async function begin(isAgain = false) {
+  try {
+    await entered(await session());
+  } catch (error) {
+    if (!isAgain) said(error);
+    setTimeout(begin, AGAIN_MS, true);
+  }
+  if (document.activeElement === document.body) composer.focus();
+}
+
+async function entered(who) {
+  draftsOf(who.tenant);
+  const place = takePlace();
+  if (!location.search && CONVERSATION.test(place)) history.replaceState(null, "", place);
+  at("who").textContent = `Signed in as ${who.tenant}`;
+  at("console").hidden = !who.scopes.includes("admin");
+  if (!who.scopes.includes("inference")) forbid(who);
+  if (forbidden && !who.scopes.includes("read")) return fresh(false);
+  models.listed.then(goOut);
+  await Promise.all([forbidden ? null : models.reload(), list.reload(), openFromAddress()]);
+}
+
+/** The key may not ask: the page says so before somebody types. */
+function forbid(who) {
+  forbidden = who;
+  models.forbid("This key may not ask");
+  takeBack();
+  composer.forbid("This key may not ask.");
+}
+
+/** Sends a message; the first one of a chat begins its conversation. */
+function send(question) {
+  if (thread.isBusy || arrival.waiting) return;
+  if (arrival.id || !models.isListed) return wait(question);
+  if (settings.problem) settings.show();
+  const problem = settings.problem || models.problem;
   if (problem) return toast(problem, "warn");
-  composer.clear();
-  try {
-    if (!thread.conversation) await begin(titleFrom(text || files[0].name));
-  } catch (error) {
-    composer.restore(text, files);
-    return toast(`The message was not sent: ${error.message} It is kept in its field.`, "bad");
-  }
-  await thread.ask({ text, files });
+  thread.ask({ ...question, isTyped: true });
 }
 
-async function begin(title) {
-  const made = await api("POST", "v1/conversations", { metadata: { title } });
-  await thread.open(made);
-  history.pushState(null, "", `?c=${made.id}`);
+/** Keeps a question until there is where it goes: its conversation is open, and the models are listed. */
+function wait(question) {
+  arrival.wait(question);
+  unsent.sent();
+  if (arrival.id) open(arrival.id, false); // once more, if it could not be read
+  thread.redraw();
+}
+
+/** Sends the question that waits, once; what keeps it from being sent is said, and it is in the field again. */
+function goOut() {
+  if (!arrival.waiting || arrival.id || !models.isListed) return;
+  if (settings.problem) settings.show();
+  const problem = thread.isBusy ? "An answer comes here. Send your question when it is complete." : settings.problem || models.problem;
+  if (problem) {
+    toast(problem, "warn");
+    return takeBack();
+  }
+  thread.ask({ ...arrival.take(), isTyped: true, hasWaited: true });
+  thread.reveal();
+}
+
+/** Puts the question that waits into its field again. */
+function takeBack() {
+  const question = arrival.take();
+  if (!question) return;
+  unsent.back(question);
+  thread.redraw();
+}
+
+/** What the next answer is asked with. Whoever asks stays here: a conversation that is still being opened does not come. */
+function request() {
+  numMoves += 1;
+  return { ...settings.request(models.select.value), metadata: { settings: settings.kept } };
+}
+
+/** The first answer of a chat has made this conversation. */
+function begun(made) {
   list.put(made);
-  named(made);
   others.postMessage({ listed: made });
+  if (thread.conversation !== made) return; // somebody has gone elsewhere
+  keepDraft("", "");
+  unsent.keep();
+  history.pushState(null, "", `?c=${made.id}`);
+  named(made);
 }
 
 async function stop() {
+  if (arrival.waiting) return takeBack();
   if (!thread.isBusy) return;
   try {
     await thread.stop();
@@ -100,42 +194,95 @@ async function stop() {
   }
 }
 
-function openFromAddress() {
-  const id = new URLSearchParams(location.search).get("c") || "";
-  return id ? open(id, false) : fresh(false);
+const idInAddress = () => new URLSearchParams(location.search).get("c") || "";
+
+async function openFromAddress() {
+  const id = idInAddress();
+  if (!id) return fresh(false);
+  await open(id, false);
 }
 
-async function open(id, isNew = true) {
-  if (!id || thread.conversation?.id === id) return;
+/** Opens a conversation. What is shown stays until it is found, unless the address names it already. */
+async function open(id, isNew = true, isQuiet = false) {
+  if (!id || arrival.isComing(id)) return;
+  const move = ++numMoves;
+  if (thread.conversation?.id === id && !arrival.id) return;
   showSide(false);
+  if (!isNew || arrival.id) arrive(id, isNew, isQuiet);
   try {
     const found = await api("GET", `v1/conversations/${encodeURIComponent(id)}`);
-    if (isNew) history.pushState(null, "", `?c=${found.id}`);
+    if (move !== numMoves) return;
+    if (!arrival.isComing(id)) arrive(id, isNew);
     named(found);
     await thread.open(found);
+    if (move !== numMoves) return;
     const last = thread.path.at(-1);
     settings.set(last || {});
     if (last) models.choose(last.model);
+    arrival.end();
+    thread.redraw();
+    goOut();
   } catch (error) {
-    if (error.status !== 404) return said(error);
+    if (move !== numMoves) return;
+    if (error.status !== 404) return arrival.isComing(id) ? unopened(error) : said(error);
     toast("That conversation is not there any more.", "warn");
     list.remove(id);
-    fresh();
+    fresh(true, arrival.isComing(id) ? id : "");
   }
 }
 
-/** Shows an empty chat. */
-function fresh(isNew = true) {
+/** Leaves what is shown for a conversation that is on its way: what is typed from now on is for that one. */
+function arrive(id, isNew, isQuiet = false) {
+  if (arrival.id !== id) {
+    if (isNew) history.pushState(null, "", `?c=${id}`);
+    if (!unsent.isFirst) keepHere();
+    arrival.begin(id);
+    thread.leave();
+    named(null, "…");
+    unsent.show();
+  } else arrival.begin(id, isQuiet);
+  thread.redraw();
+}
+
+/** The conversation could not be read: its place shows why, and not another one's text. It is tried again if that may pass. */
+function unopened(error) {
+  arrival.fail(error.message);
+  thread.leave();
+  named(null);
+  takeBack();
+  clearTimeout(againTimer);
+  if (!error.status || error.status >= 500) againTimer = setTimeout(openAgain, AGAIN_MS);
+}
+
+function openAgain() {
+  if (arrival.id && !arrival.isReading) open(arrival.id, false, true);
+}
+
+/** The conversation that was shown has been erased, by another tab or browser. What was being typed is kept. */
+function gone(id) {
+  list.remove(id);
+  fresh(true, id);
+  toast("That conversation was erased elsewhere.", "warn");
+}
+
+/** Shows an empty chat. What was typed in a conversation that is erased comes along. */
+function fresh(isNew = true, erased = "") {
+  numMoves += 1;
+  if (erased) takeBack();
+  else if (!unsent.isFirst) keepHere();
+  arrival.end();
   if (isNew && location.search) history.pushState(null, "", location.pathname);
   thread.leave();
+  if (erased) keepDraft(erased, "");
+  unsent.show(Boolean(erased));
   settings.set({});
+  models.free();
   named(null);
   showSide(false);
   composer.focus();
 }
 
-function named(conversation) {
-  const title = conversation ? titleOf(conversation) : "New chat";
+function named(conversation, title = conversation ? titleOf(conversation) : "New chat") {
   at("title").textContent = title;
   document.title = `${title} · Axon`;
   at("conversation-actions").hidden = !conversation;
@@ -147,7 +294,7 @@ async function rename() {
   const title = await asked({ title: "Rename", label: "Title", value: titleOf(conversation) });
   if (!title?.trim()) return;
   try {
-    const metadata = { ...conversation.metadata, title: title.trim().slice(0, 200) };
+    const metadata = { ...conversation.metadata, title: shortened(title.trim()) };
     Object.assign(conversation, await api("POST", `v1/conversations/${conversation.id}`, { metadata }));
     list.put(conversation);
     named(conversation);
@@ -167,13 +314,19 @@ async function erase() {
     if (error.status !== 404) return said(error);
   }
   list.remove(id);
+  unsent.forget();
   fresh();
+  keepDraft(id, "");
   others.postMessage({ erased: id });
   toast("Erased.");
 }
 
 /** What another tab of this browser has done. */
-function heard({ changed, listed, erased }) {
+function heard({ changed, listed, erased, left }) {
+  if (left) {
+    forgetDrafts();
+    unsent.forget();
+  }
   if (changed && changed === thread.conversation?.id) look();
   if (listed) {
     list.put(listed);
@@ -181,52 +334,51 @@ function heard({ changed, listed, erased }) {
   }
   if (erased) {
     list.remove(erased);
-    if (erased === thread.conversation?.id) fresh();
+    if (erased === thread.conversation?.id) gone(erased);
   }
 }
 
 /** Looks whether the conversation has grown elsewhere. */
 function look() {
+  const id = thread.conversation?.id;
   thread.refresh().catch((error) => {
-    if (error.status === 404) fresh();
+    if (error.status === 404 && id === thread.conversation?.id) gone(id);
   });
 }
 
-/** Says in one line how the connection is. */
-function showLink(state, why = "") {
-  clearTimeout(linkTimer);
-  const line = at("connection");
-  if (state === null || (state === "back" && !wasLost)) {
-    wasLost = false;
-    line.hidden = true;
-    return;
+/** The id of the conversation that the field belongs to; empty in a new chat. */
+function here() {
+  return arrival.id || thread.conversation?.id || (unsent.isFirst ? idInAddress() : "");
+}
+
+/** Keeps what is in the field for the chat that is left, a question that waits among it. */
+function keepHere() {
+  thread.reveal();
+  takeBack();
+  unsent.leave();
+}
+
+/** Signs out, here and with what other tabs have kept of what was typed. */
+async function leave() {
+  unsent.isSigningOut = true;
+  try {
+    await signOut();
+    others.postMessage({ left: true });
+  } catch (error) {
+    unsent.isSigningOut = false;
+    said(error);
   }
-  wasLost = state !== "back";
-  line.hidden = false;
-  line.className = `line ${state === "back" ? "good" : "warn"}`;
-  line.textContent = state === "unsent" && why ? `${why} Your message is kept here; trying again…` : LINKS[state];
-  if (state === "back") linkTimer = setTimeout(() => (line.hidden = true), BACK_MS);
 }
 
-function showSide(isOpen) {
-  document.body.classList.toggle("side-open", isOpen);
-  at("shade").hidden = !isOpen;
-  at("side-open").setAttribute("aria-expanded", String(isOpen));
-}
-
+/** What is shown where there are no turns. */
 function emptyThread() {
-  const tries = TRIES.map((text) => {
-    const button = make("button", { type: "button" }, text);
-    button.addEventListener("click", () => composer.restore(text));
-    return button;
+  if (arrival.id) return arrival.element;
+  if (forbidden) return unwelcome(forbidden, leave);
+  return welcome((text, others) => {
+    if (others.includes(composer.text)) composer.text = ""; // one at a time
+    composer.restore(text);
+    unsent.typed();
   });
-  return make(
-    "div",
-    { class: "empty" },
-    make("h2", {}, "What would you like to know?"),
-    make("p", { class: "hint" }, "Conversations are kept by this server, and go on even if you close the page in the middle of an answer."),
-    make("div", { class: "choices" }, ...tries),
-  );
 }
 
 function said(error) {

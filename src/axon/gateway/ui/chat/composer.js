@@ -5,17 +5,18 @@ import { make, toast } from "../common/dialog.js";
 const MOST_FILES = 8;
 const MOST_BYTES = 256 * 1024;
 
-/** The form at the bottom. `onSend` is given {text, files}, `onStop` nothing. */
+/** The form at the bottom. `onSend` is given {text, files}; `onType` is told before a key changes the text, `onTyped` after it. */
 export class Composer {
   #files = [];
 
-  constructor({ onSend, onStop, onEditLast }) {
+  constructor({ onSend, onStop, onEditLast, onType, onTyped }) {
     this.form = document.getElementById("composer");
     this.area = document.getElementById("message");
     this.send = document.getElementById("send");
     this.stop = document.getElementById("stop");
     this.list = document.getElementById("files");
     const input = document.getElementById("file");
+    this.send.disabled = false; // before, the browser itself would send the form, and load the page anew
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       const text = this.area.value.trim();
@@ -23,7 +24,11 @@ export class Composer {
       onSend({ text, files: this.#files });
     });
     this.stop.addEventListener("click", onStop);
-    this.area.addEventListener("input", () => this.#fit());
+    for (const kind of ["keydown", "paste"]) this.area.addEventListener(kind, onType); // the browser changes the text after them
+    this.area.addEventListener("input", () => {
+      this.#fit();
+      onTyped();
+    });
     this.area.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
         event.preventDefault();
@@ -45,23 +50,44 @@ export class Composer {
     });
   }
 
+  /** Lets nothing be typed or sent, and says why. */
+  forbid(why) {
+    this.area.placeholder = why;
+    for (const each of [this.area, this.send, document.getElementById("attach")]) each.disabled = true;
+  }
+
   /** Shows whether an answer runs: then it can be stopped, and nothing sent. */
   set busy(isBusy) {
     this.send.hidden = isBusy;
     this.stop.hidden = !isBusy;
   }
 
-  clear() {
-    this.area.value = "";
-    this.#files = [];
-    this.#show();
-    this.#fit();
+  get text() {
+    return this.area.value;
   }
 
-  /** Puts text back that was not sent. */
+  /** Shows another text in the place of what is there. */
+  set text(text) {
+    if (text === this.area.value) return;
+    this.area.value = text;
+    if (text) this.#fit();
+    else this.area.style.height = "";
+  }
+
+  /** Empties the field. Its height is the style sheet's again, because measuring it would lay the page out at once. */
+  clear() {
+    this.area.value = "";
+    this.area.style.height = "";
+    this.#files = [];
+    this.#show();
+  }
+
+  /** Puts text back that was not sent, before what was typed meanwhile. */
   restore(text, files = []) {
-    this.area.value ||= text;
-    this.#files = files;
+    const typed = this.area.value;
+    const isThere = typed === text || typed.startsWith(`${text}\n\n`); // as a draft that has the question in it
+    if (!isThere) this.area.value = typed.trim() ? `${text}\n\n${typed}` : text;
+    this.#files = [...files, ...this.#files.filter((each) => !files.includes(each))];
     this.#show();
     this.#fit();
     this.area.focus();

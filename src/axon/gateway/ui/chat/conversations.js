@@ -5,6 +5,7 @@ import { make } from "../common/dialog.js";
 
 const PAGE = 50;
 const TYPING_MS = 200;
+const MOST_TITLE = 200;
 const DAY_MS = 86_400_000;
 
 /** The list in the side bar. `onOpen` is told the id of the conversation that somebody chose. */
@@ -98,9 +99,10 @@ export class ConversationList {
   /** Puts a new conversation on top, or changes the title of one that is there. */
   put(conversation) {
     const there = this.#items.get(conversation.id);
-    this.note.textContent = "";
+    const isFound = titleOf(conversation).toLowerCase().includes(this.#search.toLowerCase());
     if (there) there.querySelector(".item-title").textContent = titleOf(conversation);
-    else this.list.prepend(this.#item(conversation));
+    else if (isFound) this.list.prepend(this.#item(conversation));
+    if (this.#items.size) this.note.textContent = "";
   }
 
   remove(id) {
@@ -132,6 +134,16 @@ export class ConversationList {
 }
 
 export const titleOf = (conversation) => conversation.metadata?.title || "Untitled";
+
+/** Returns a title of at most 200 code units, cut between two characters. */
+export function shortened(title) {
+  let short = "";
+  for (const each of title) {
+    if (short.length + each.length > MOST_TITLE) break;
+    short += each;
+  }
+  return short;
+}
 
 /** Returns the title that a conversation gets from its first question. */
 export function titleFrom(text) {

@@ -3,6 +3,8 @@
 import { make } from "../common/dialog.js";
 import { codeBox } from "./rendered.js";
 
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s[\]{},:"]+/g;
+const MOST_DEPTH = 100; // each level indents all that is in it
 const FILE = /^File: ([^\n]{1,200})\n\n([\s\S]*)$/;
 
 /** Returns one part of a message for an attached file. */
@@ -50,35 +52,55 @@ export function pretty(text, name) {
   return codeBox(pre, name);
 }
 
-/** Returns JSON text with line breaks; other text as it is. */
+/** Returns JSON text with line breaks; other text, and what is nested too deep, as it is. No character of a number, a name or a
+ * string changes, and none moves: read into values and written again, long numbers would be rounded. */
 export function indented(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    JSON.parse(text);
+    return laidOut(text);
   } catch {
     return text;
   }
 }
 
+function laidOut(text) {
+  let [made, before, depth] = ["", "", 0];
+  for (const [token] of text.matchAll(TOKEN)) {
+    const isFirst = before === "{" || before === "[";
+    const closes = token === "}" || token === "]";
+    if (closes) depth -= 1;
+    if (closes ? !isFirst : isFirst || before === ",") made += `\n${"  ".repeat(depth)}`;
+    if (token === "{" || token === "[") depth += 1;
+    if (depth > MOST_DEPTH) return text;
+    made += token === ":" ? ": " : token;
+    before = token;
+  }
+  return made;
+}
+
 /** Returns the card of a call; `onResult` is there while the call waits for its result. */
-export function callCard(item, onResult) {
+export function callCard(item, onResult, before = "") {
   const card = make("section", { class: "call", "aria-label": `Call of ${item.name}` });
   card.append(make("p", { class: "call-name" }, "The model calls ", make("strong", {}, item.name)));
   card.append(pretty(item.arguments || "{}", "arguments"));
-  if (onResult) card.append(resultForm(item, onResult));
+  if (onResult) card.append(resultForm(item, onResult, before));
   return card;
 }
 
-function resultForm(item, onResult) {
-  const area = make("textarea", { rows: 2, placeholder: "What the tool returned, as text or JSON", required: true });
+function resultForm(item, onResult, value) {
+  const area = make("textarea", { rows: 2, value, placeholder: "What the tool returned, as text or JSON", required: true });
+  const note = make("p", { class: "hint", role: "status" });
   const form = make(
     "form",
     { class: "result" },
     make("label", {}, `Result of ${item.name}`, area),
     make("button", { class: "primary", type: "submit" }, "Send result"),
+    note,
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     onResult(item.call_id, area.value);
+    if (form.isConnected) note.textContent = "Kept. It goes out once each call has its result.";
   });
   return form;
 }

@@ -34,7 +34,7 @@ function actOf(event, acts) {
   if (control && event.shiftKey && key === "o") return acts.fresh;
   if (control && event.shiftKey && key === "s") return acts.settings;
   if (event.altKey && (key === "arrowup" || key === "arrowdown")) return () => acts.beside(key === "arrowup" ? -1 : 1);
-  if (key === "escape") return acts.stop;
+  if (key === "escape") return event.target.type === "search" && event.target.value ? null : acts.stop; // it clears a search
   if (control || event.altKey || isTyping(event.target)) return null;
   if (key === "/") return acts.compose;
   if (key === "?") return showKeys;

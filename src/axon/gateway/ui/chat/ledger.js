@@ -4,10 +4,11 @@ import { api } from "../common/api.js";
 import { make, shown, toast } from "../common/dialog.js";
 
 const PARTS = [
-  ["queue_s", "Queue", "waiting for a worker to take it"],
+  ["start_s", "Model start", "waiting for the model to be loaded: nobody had used it"],
+  ["line_s", "Queue", "waiting for a worker to take it"],
   ["prefill_s", "Prefill", "reading the prompt, until the first word"],
   ["decode_s", "Decode", "writing the answer"],
-  ["replay_s", "Failover", "catching up after a worker was lost"],
+  ["failover_s", "Failover", "until it went on after a worker or the server was lost"],
 ];
 
 /** Opens the ledger of a response. */
@@ -25,9 +26,12 @@ export async function showLedger(turn) {
   return shown({ title: "Why was this slow?", body });
 }
 
-function bodyOf(ledger) {
+function bodyOf(told) {
+  const start_s = told.start_s || 0;
+  const ledger = { ...told, start_s, line_s: told.queue_s - start_s, failover_s: told.replay_s + (told.restart_s || 0) };
   const whole = PARTS.reduce((sum, [name]) => sum + ledger[name], 0);
-  const rows = PARTS.map(([name, title, words]) => {
+  const parts = PARTS.filter(([name]) => name !== "start_s" || start_s > 0);
+  const rows = parts.map(([name, title, words]) => {
     const bar = make("meter", { min: 0, max: Math.max(whole, 1e-9), value: ledger[name] });
     bar.setAttribute("aria-label", `${title}: ${seconds(ledger[name])}`);
     return make(
@@ -57,7 +61,10 @@ function notesOf(ledger) {
     `Prompt: ${ledger.queued_tokens} tokens, of which ${ledger.cached_tokens} were found in the cache and ${ledger.prefilled_tokens} computed.`,
     `Answer: ${ledger.emitted_tokens} tokens${ledger.decode_s > 0 ? `, ${(ledger.emitted_tokens / ledger.decode_s).toFixed(1)} a second` : ""}.`,
   ];
-  if (ledger.attempts > 1) {
+  if (ledger.restarts) {
+    const often = ledger.restarts > 1 ? `${ledger.restarts} times` : "once";
+    notes.push(`Failover: the server was restarted ${often} while it had this; taking it up again took ${seconds(ledger.failover_s)}.`);
+  } else if (ledger.attempts > 1) {
     notes.push(`Failover: ${ledger.attempts} workers had it; ${ledger.replayed_tokens} tokens were computed again.`);
   } else notes.push("Failover: none, one worker had it from beginning to end.");
   if (ledger.waited_s > 0) notes.push(`It was without a place in the engine for ${seconds(ledger.waited_s)}.`);

@@ -3,18 +3,47 @@
 import { api } from "../common/api.js";
 import { make, toast } from "../common/dialog.js";
 
-const MOST_KEPT = 200;
+const MOST_KEPT = 4_000_000; // characters of texts and their HTML
+const MOST_TRIES = 4;
+const MOST_BLOCKS = 100;
+const COSTLY = "Shown as plain text: too costly to format.";
 const kept = new Map();
+let numKept = 0;
 
 /** Resolves to a fragment of the rendered text. Throws ApiError. */
 export async function rendered(text) {
-  let html = kept.get(text);
-  if (html === undefined) {
-    html = (await api("POST", "ui/render", { text })).html;
-    kept.set(text, html);
-    if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+  let found = kept.get(text);
+  if (found === undefined) {
+    found = await asked(text);
+    keep(text, found);
   }
-  return decorated(html);
+  const fragment = parted(decorated(found.html));
+  if (found.plain) fragment.prepend(make("p", { class: "hint" }, COSTLY));
+  return fragment;
+}
+
+/** Keeps a rendered text for when it is shown again; the oldest ones give way. */
+function keep(text, found) {
+  if (kept.has(text)) return; // it was asked for twice at once
+  kept.set(text, found);
+  numKept += text.length + found.html.length;
+  for (const [old, { html }] of kept) {
+    if (numKept <= MOST_KEPT) return;
+    kept.delete(old);
+    numKept -= old.length + html.length;
+  }
+}
+
+/** Asks the server, and again after a while where too many texts wait there. */
+async function asked(text) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await api("POST", "ui/render", { text });
+    } catch (error) {
+      if (tries === MOST_TRIES || !error.retryAfterMs) throw error;
+      await new Promise((resolve) => setTimeout(resolve, error.retryAfterMs * tries));
+    }
+  }
 }
 
 /** The server has sanitised it; a parsed document runs no script either. */
@@ -30,6 +59,17 @@ function decorated(html) {
     const box = make("div", { class: "table-box", tabIndex: 0, role: "group", "aria-label": "Table" });
     table.replaceWith(box);
     box.append(table);
+  }
+  return fragment;
+}
+
+/** Puts many blocks into parts that the browser skips while they are out of sight. It looks at each part in each frame,
+ * so that each block on its own would be as slow to scroll as none. */
+function parted(fragment) {
+  const blocks = [...fragment.childNodes];
+  if (blocks.length <= MOST_BLOCKS) return fragment;
+  for (let first = 0; first < blocks.length; first += MOST_BLOCKS) {
+    fragment.append(make("div", { class: "part" }, ...blocks.slice(first, first + MOST_BLOCKS)));
   }
   return fragment;
 }

@@ -13,6 +13,7 @@ const EFFORTS = ["", "none", "minimal", "low", "medium", "high"];
 /** The panel at the right. Empty fields mean the model's own defaults. */
 export class Settings {
   #fields = new Map();
+  #checks = new Map();
 
   constructor() {
     this.panel = document.getElementById("settings");
@@ -41,7 +42,9 @@ export class Settings {
     this.panel.append(make("p", { class: "hint" }, "They hold from the next answer on. Empty fields leave it to the model."));
     this.#field("instructions", "System text", "what the model should know or be", make("textarea", { rows: 4 }));
     for (const [name, title, hint, range] of NUMBERS) {
-      this.#field(name, title, hint, make("input", { type: "number", inputMode: "decimal", ...range }));
+      const input = make("input", { type: "number", inputMode: "decimal", ...range });
+      const note = this.#field(name, title, hint, input);
+      this.#checked(name, input, note, hint, () => (input.validity.valid ? "" : `${title}: ${input.validationMessage}`));
     }
     const effort = make("select", {}, ...EFFORTS.map((word) => make("option", { value: word }, word || "as the model does")));
     this.#field("effort", "Reasoning", "how much a reasoning model thinks", effort);
@@ -51,6 +54,11 @@ export class Settings {
     const clear = make("button", { type: "button" }, "Clear all");
     clear.addEventListener("click", () => this.set({}));
     this.panel.append(clear);
+  }
+
+  /** Leaves the version to the server: that of one model is none of another's. */
+  forgetVersion() {
+    this.#fields.get("version").value = "";
   }
 
   /** Names the version that answers without a choice. */
@@ -70,26 +78,42 @@ export class Settings {
   #json(name, title, hint, example) {
     const area = make("textarea", { rows: 4, class: "mono", spellcheck: false, placeholder: example });
     const note = this.#field(name, title, hint, area);
-    const check = () => {
-      const problem = jsonProblem(area.value);
-      area.setAttribute("aria-invalid", String(Boolean(problem)));
-      note.textContent = problem || hint;
-      note.classList.toggle("bad", Boolean(problem));
-      area.setCustomValidity(problem);
-    };
-    area.addEventListener("input", check);
+    this.#checked(name, area, note, hint, () => jsonProblem(area.value));
     area.addEventListener("blur", () => {
       if (area.value.trim() && !jsonProblem(area.value)) area.value = JSON.stringify(JSON.parse(area.value), null, 2);
     });
   }
 
+  /** Says at the field itself what is wrong with it, whenever it changes. */
+  #checked(name, input, note, hint, problemOf) {
+    const check = () => {
+      const problem = problemOf();
+      input.setAttribute("aria-invalid", String(Boolean(problem)));
+      note.textContent = problem || hint;
+      note.classList.toggle("bad", Boolean(problem));
+      return problem;
+    };
+    input.addEventListener("input", check);
+    this.#checks.set(name, check);
+  }
+
+  /** Looks at every field, and marks those that are wrong; returns their names. */
+  #wrong() {
+    return [...this.#checks].filter(([, check]) => check()).map(([name]) => name);
+  }
+
   /** What is wrong with the settings, in words; empty if nothing is. */
   get problem() {
-    for (const name of ["schema", "tools"]) {
-      if (jsonProblem(this.#value(name))) return `The field ${name === "schema" ? "JSON schema" : "Tools"} holds no JSON. See Settings.`;
-    }
-    for (const [name, title] of NUMBERS) if (!this.#fields.get(name).validity.valid) return `${title} is out of its range. See Settings.`;
-    return "";
+    const titles = { ...Object.fromEntries(NUMBERS), schema: "JSON schema", tools: "Tools" };
+    const names = this.#wrong().map((name) => titles[name]);
+    return names.length ? `Settings: ${names.join(" and ")} cannot be sent as ${names.length > 1 ? "they are" : "it is"}.` : "";
+  }
+
+  /** Opens the panel at the first field that is wrong. */
+  show() {
+    this.toggle(true);
+    const [name] = this.#wrong();
+    if (name) this.#fields.get(name).focus();
   }
 
   #value(name) {
@@ -98,7 +122,8 @@ export class Settings {
 
   /** Returns the fields of a request that the settings make. */
   request(model) {
-    const asked = { model: this.#value("version") ? `${model}@${this.#value("version")}` : model };
+    // A chat that outgrows the model's window goes on without its oldest messages.
+    const asked = { model: this.#value("version") ? `${model}@${this.#value("version")}` : model, truncation: "auto" };
     if (this.#value("instructions")) asked.instructions = this.#value("instructions");
     for (const [name] of NUMBERS) if (this.#value(name)) asked[name] = Number(this.#value(name));
     if (this.#value("effort")) asked.reasoning = { effort: this.#value("effort") };
@@ -107,10 +132,10 @@ export class Settings {
     return asked;
   }
 
-  /** Returns the numbers as text, to be kept with a response. */
+  /** Returns the numbers and the version as text, to be kept with a response. */
   get kept() {
     const found = {};
-    for (const [name] of NUMBERS) if (this.#value(name)) found[name] = this.#value(name);
+    for (const name of [...NUMBERS.map(([each]) => each), "version"]) if (this.#value(name)) found[name] = this.#value(name);
     return JSON.stringify(found);
   }
 
@@ -122,12 +147,13 @@ export class Settings {
     } catch {
       // Somebody else's metadata.
     }
-    for (const [name, field] of this.#fields) if (name !== "version") field.value = numbers[name] ?? "";
+    for (const [name, field] of this.#fields) field.value = numbers[name] ?? "";
     this.#fields.get("instructions").value = response.instructions || "";
     this.#fields.get("effort").value = response.reasoning?.effort || "";
     const format = response.text?.format;
     this.#fields.get("schema").value = format?.schema ? JSON.stringify(format.schema, null, 2) : "";
     this.#fields.get("tools").value = response.tools?.length ? JSON.stringify(response.tools, null, 2) : "";
+    this.#wrong();
   }
 }
 

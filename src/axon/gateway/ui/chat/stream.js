@@ -9,6 +9,8 @@ const ENDS = new Set(["response.completed", "response.failed", "response.incompl
 const SILENT_MS = 45_000;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5_000;
+const NAMED_MS = 15_000;
+const UNSEEN_MS = 2_000;
 
 /**
  * Yields the parsed events of a response. `ask` is {body, headers} for a new one, or {id} for one that the server has;
@@ -20,7 +22,7 @@ export async function* answerEvents(ask, { signal, onLink = () => {} }) {
   let tries = 0;
   let why = "";
   for (;;) {
-    const leave = linked(signal);
+    const leave = linked(signal, () => id !== "");
     try {
       for await (const { data } of opened(ask, id, last, leave)) {
         const event = JSON.parse(data);
@@ -46,12 +48,27 @@ export async function* answerEvents(ask, { signal, onLink = () => {} }) {
     } finally {
       leave.end();
     }
+    if (leave.isUnseen) await seen(signal);
     if (signal.aborted) return;
+    if (leave.isUnseen) continue;
     tries += 1;
     onLink({ lost: true, known: id !== "", why });
     await pause(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (tries - 1)), signal);
     if (signal.aborted) return;
   }
+}
+
+/** Resolves to the id of what is asked, "" where the server does not say it in time. */
+export async function idOf(ask) {
+  for await (const event of answerEvents(ask, { signal: AbortSignal.timeout(NAMED_MS) })) {
+    if (event.response) return event.response.id;
+  }
+  return "";
+}
+
+/** Whether an event shows nothing: it says that the answer will come, and not even that it waits for something. */
+export function isSilent(event) {
+  return event.type === "response.created" || event.type === "response.in_progress" || (event.type === "response.queued" && !event.axon?.queue);
 }
 
 function opened(ask, id, last, leave) {
@@ -67,25 +84,60 @@ function isPassing(error) {
   return error.status === 0 || error.status >= 500 || (error.status === 409 && error.code === "conversation_locked");
 }
 
-/** Returns a signal that also ends when the browser goes offline or nothing has come for a while. */
-function linked(signal) {
+/**
+ * Returns a signal that also ends when the browser goes offline or nothing has come for a while, and, once the server has the
+ * question, when nobody has seen the page for a while (`isUnseen`): browsers have six connections to a server for all tabs
+ * together, and six that follow answers unseen would leave none to open a seventh, or to stop an answer.
+ */
+function linked(signal, isKnown) {
   const own = new AbortController();
   const abort = () => own.abort();
+  let unseen = 0;
+  const look = () => {
+    clearTimeout(unseen);
+    if (document.hidden) unseen = setTimeout(letGo, UNSEEN_MS);
+  };
+  const letGo = () => {
+    if (!isKnown()) return look();
+    made.isUnseen = true;
+    abort();
+  };
   let heard = performance.now();
   const timer = setInterval(() => performance.now() - heard > SILENT_MS && abort(), SILENT_MS / 3);
   signal.addEventListener("abort", abort);
   addEventListener("offline", abort);
-  return {
+  document.addEventListener("visibilitychange", look);
+  look();
+  const made = {
     signal: own.signal,
+    isUnseen: false,
     alive() {
       heard = performance.now();
     },
     end() {
       clearInterval(timer);
+      clearTimeout(unseen);
+      document.removeEventListener("visibilitychange", look);
       signal.removeEventListener("abort", abort);
       removeEventListener("offline", abort);
     },
   };
+  return made;
+}
+
+/** Waits until somebody sees the page, or the reader leaves. */
+function seen(signal) {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", look);
+      signal.removeEventListener("abort", look);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", look);
+    signal.addEventListener("abort", look);
+    look();
+  });
 }
 
 /** Waits, but not longer than until the network is back or the reader leaves. */

@@ -1,35 +1,37 @@
 // The conversation that is shown: its turns, its branches, and the answers that come. Knows no list and no settings.
 
-import { api, ApiError } from "../common/api.js";
-import { make } from "../common/dialog.js";
-import { filePart } from "./items.js";
-import { answerEvents, newName } from "./stream.js";
-import { goingOn, isRunning, pathOf, treeOf, versionsOf } from "./tree.js";
+import { ApiError } from "../common/api.js";
+import { toast } from "../common/dialog.js";
+import { prepare } from "./asking.js";
+import { Pane } from "./pane.js";
+import { cancel, responsesOf } from "./responses.js";
+import { answerEvents, idOf, isSilent } from "./stream.js";
+import { isRunning, isTaken, pathOf, treeOf, versionsOf } from "./tree.js";
 import { TurnView } from "./turn.js";
+import { Unseen } from "./unseen.js";
 
-const PAGE = 100;
-const NEAR_PX = 80;
-const SHOWN = 60;
-
-/** Shows one conversation. `acts` has what its owner does: request, link, changed, ledger, taken, busy, announce. */
+/**
+ * Shows one conversation. `acts` has what its owner does: request, title, sent, accepted, returned (the server does
+ * not have the question), begun, left, link, changed, doubted (the conversation may have been erased), ledger, compose, busy,
+ * announce, modelState, waiting (returns the element of a question that waits for the conversation, or null).
+ */
 export class Thread {
   #turns = [];
   #tree = treeOf([]);
-  #chosen = new Map();
-  #views = new Map();
-  #live = new Map();
-  #lost = new Set();
-  #sticks = true;
-  #limit = SHOWN;
+  #chosen = new Map(); // the version of a question that somebody has chosen, by the turn before it
+  #views = new Map(); // by the id of their turn
+  #live = new Map(); // what aborts the reading of an answer, by the id of its turn
+  #lost = new Set(); // the turns whose connection is lost
+  #asks = new WeakMap(); // what was sent for a turn that the server has not named yet
+  #pane = new Pane(() => this.#grown());
+  #unseen = new Unseen(() => this.#pane.keepEnd());
+  #numReads = 0;
+  #lastRead = 0; // the newest reading that is shown: an older one that comes later is not
 
   constructor(acts, empty) {
     this.acts = acts;
     this.empty = empty;
     this.conversation = null;
-    this.element = document.getElementById("thread");
-    this.toEnd = document.getElementById("to-end");
-    this.element.addEventListener("scroll", () => this.#scrolled(), { passive: true });
-    this.toEnd.addEventListener("click", () => this.#stick(true));
   }
 
   get turns() {
@@ -43,20 +45,26 @@ export class Thread {
   }
 
   get isBusy() {
-    return this.path.some(isRunning);
+    return this.#unseen.isThere || this.path.some(isRunning);
   }
 
   /** Leaves the conversation; answers that run go on at the server. */
   leave() {
+    this.reveal();
     for (const reader of this.#live.values()) reader.abort();
     this.#live.clear();
     this.#lost.clear();
     this.acts.link(null);
     this.#turns = [];
-    this.#limit = SHOWN;
+    this.#pane.reset();
     this.#chosen.clear();
     this.#views.clear();
     this.conversation = null;
+    this.#grown();
+  }
+
+  /** Shows anew what there is; `empty` says what that is where there are no turns. */
+  redraw() {
     this.#grown();
   }
 
@@ -65,56 +73,79 @@ export class Thread {
     this.leave();
     this.conversation = conversation;
     await this.refresh();
-    this.#stick(true);
+    this.#pane.goToEnd();
   }
 
   /** Reads the conversation anew, as other tabs and other clients may have gone on with it. */
   async refresh() {
     const conversation = this.conversation;
     if (!conversation) return;
+    const number = ++this.#numReads;
+    const before = new Set(this.#turns.filter((turn) => !turn.isLocal).map((turn) => turn.id));
     const found = await responsesOf(conversation.id);
-    if (this.conversation !== conversation) return;
+    this.reveal();
+    if (this.conversation !== conversation || number < this.#lastRead) return;
+    this.#lastRead = number;
     const here = new Map(this.#turns.map((turn) => [turn.id, turn]));
     const there = new Set(found.map((turn) => turn.id));
-    const before = this.#turns.length;
+    const num = this.#turns.length;
+    this.#pinEdited();
     this.#turns = found.map((turn) => (this.#live.has(turn.id) ? here.get(turn.id) : this.#updated(here.get(turn.id), turn)));
-    this.#turns.push(...[...here.values()].filter((turn) => !there.has(turn.id) && (turn.isLocal || this.#live.has(turn.id))));
+    // What has come since the server was asked is not in its answer.
+    const isKept = (turn) => turn.isLocal || this.#live.has(turn.id) || !before.has(turn.id);
+    this.#turns.push(...[...here.values()].filter((turn) => !there.has(turn.id) && isKept(turn)));
     this.#grown();
     for (const turn of this.#turns) if (isRunning(turn) && !this.#live.has(turn.id)) this.#follow(turn, { id: turn.id });
-    if (this.#turns.length > before) this.#stick(this.#sticks);
+    if (this.#turns.length > num) this.#pane.keepEnd();
   }
 
   #updated(old, turn) {
-    if (old && old.status !== turn.status) this.#views.delete(turn.id);
-    return old && old.status === turn.status ? old : turn;
+    if (!old || old.status === turn.status || !isRunning(old)) return old || turn; // one that has ended stays so
+    const view = this.#views.get(turn.id);
+    if (view?.isEditing && !isRunning(turn)) view.finish(turn);
+    else this.#views.delete(turn.id);
+    return turn;
   }
 
-  /** Asks the model. `after` is the id of the turn to go on from, `edits` that of the turn whose version this is. */
-  ask({ text = "", files = [], results = null, after = this.#last(), edits = "" }) {
+  /** Whoever edits a question goes on seeing it, whatever versions other tabs add. */
+  #pinEdited() {
+    const path = this.path;
+    const last = path.findLastIndex((turn) => this.#views.get(turn.id)?.isEditing);
+    for (const turn of path.slice(0, last + 1)) this.#chosen.set(this.#tree.parents.get(turn.id), turn.id);
+  }
+
+  /**
+   * Asks the model. `after` is the id of the turn to go on from, `edits` that of the turn whose version this is; `isTyped`
+   * says that the text is in the composer, or was until it had to wait (`hasWaited`). The request goes out before anything is
+   * changed on the page.
+   */
+  ask({ text = "", files = [], results = null, after = this.#last(), edits = "", isTyped = false, hasWaited = false }) {
+    this.reveal();
+    if (!this.conversation && this.isBusy) return toast("Wait until the first question is at the server.", "warn");
     this.#turns = this.#turns.filter((turn) => !turn.isLocal || isRunning(turn)); // what was refused is in the way
     this.#tree = treeOf(this.#turns);
-    const input = results || [{ type: "message", role: "user", content: [{ type: "input_text", text }, ...files.map((file) => filePart(file.name, file.text))] }];
-    const on = goingOn(this.#tree, this.#turns.filter((turn) => !turn.isLocal), this.conversation.id, after);
-    const asked = this.acts.request();
-    const metadata = { ...asked.metadata, ...(edits ? { edits } : {}) };
-    const body = { ...asked, ...on.fields, input, metadata, stream: true, background: true, store: true };
-    const headers = { ...on.headers, "idempotency-key": newName(), "x-axon-ledger": "true" };
-    const turn = {
-      id: `local-${newName()}`,
-      isLocal: true,
-      status: "in_progress",
-      model: asked.model,
-      input,
-      metadata,
-      conversation: on.fields.conversation ? { id: on.fields.conversation } : null,
-      previous_response_id: on.fields.previous_response_id || null,
-      text: asked.text || {},
-    };
-    this.#turns.push(turn);
-    this.#grown();
-    if (edits) this.show(turn.id);
-    this.#stick(true);
+    const begins = this.conversation ? null : { metadata: { title: this.acts.title({ text, files }) } };
+    const question = { text, files, results, after, edits, isTyped };
+    const thread = { conversation: this.conversation, tree: this.#tree, turns: this.#turns };
+    const { turn, body, headers } = prepare(question, this.acts.request(), begins, thread);
+    this.#unseen.hold(() => {
+      if (!this.#turns.includes(turn)) this.#turns.push(turn);
+      this.#grown();
+      if (edits) this.show(turn.id);
+      if (isTyped && !hasWaited) this.acts.sent();
+      this.#pane.sticks = true;
+    });
     return this.#follow(turn, { body, headers });
+  }
+
+  /** Shows the question that was sent and is not shown yet, if there is one. */
+  reveal() {
+    this.#unseen.reveal();
+  }
+
+  /** Does now what would be done after the next paint: the page is left. */
+  settle() {
+    this.#unseen.settle();
   }
 
   /** The id of the last turn that is shown and that the server has. */
@@ -128,13 +159,56 @@ export class Thread {
     this.#grown();
   }
 
+  /**
+   * Asks another version of a turn's question, unless the same one runs already; returns false where it cannot. What runs in
+   * the place where it will be shown is stopped, because nobody would see it any more.
+   */
+  #another(turn, asked, isSame = false) {
+    this.reveal();
+    const twin = isSame && this.#turns.find((each) => isRunning(each) && each.metadata?.edits === turn.id);
+    if (twin) {
+      this.show(twin.id);
+      return true;
+    }
+    if (this.path.some((each) => each.isLocal && isRunning(each))) {
+      toast("Wait until your question is at the server, or stop it.", "warn");
+      return false;
+    }
+    if (this.isBusy) this.stop().catch((error) => toast(`The answer before it could not be stopped: ${error.message}`, "bad"));
+    this.ask({ ...asked, after: this.#tree.parents.get(turn.id), edits: turn.id });
+    return true;
+  }
+
   /** Stops the answers that are shown and run. */
   async stop() {
+    this.reveal();
     for (const turn of this.path.filter(isRunning)) {
       this.#views.get(turn.id)?.say("Stopping…");
-      if (!turn.isLocal) await api("POST", `v1/responses/${turn.id}/cancel`);
-      else this.#live.get(turn.id)?.abort(); // the server may not have it; if it has, the next look finds it
+      if (!turn.isLocal) await cancel(turn.id);
+      else if (this.#lost.has(turn)) this.#live.get(turn.id)?.abort(); // it is taken back: the server is not there
+      else await this.#stopUnnamed(turn);
     }
+  }
+
+  /**
+   * Stops an answer before its first event: for the reader at once, and at the server as soon as its id is known. The
+   * question is sent once more for that, under the same name, so that it is not asked twice.
+   */
+  async #stopUnnamed(turn) {
+    turn.status = "cancelled";
+    this.#live.get(turn.id)?.abort();
+    this.#views.get(turn.id)?.finish(turn);
+    this.#tellBusy();
+    let stopped = null;
+    try {
+      const id = await idOf(this.#asks.get(turn));
+      if (id) stopped = await cancel(id);
+    } finally {
+      if (!stopped) this.#undo(turn); // the server did not take it
+    }
+    if (!stopped || !this.#turns.includes(turn)) return;
+    this.#accepted(turn, stopped);
+    this.#ended(turn, stopped);
   }
 
   /** Opens the last question for editing. */
@@ -146,20 +220,29 @@ export class Thread {
   async #follow(turn, ask) {
     const reader = new AbortController();
     this.#live.set(turn.id, reader);
-    this.#tellBusy();
-    this.#view(turn).begin();
+    this.#asks.set(turn, ask);
+    if (!this.#unseen.isThere) {
+      this.#tellBusy();
+      this.#view(turn).begin();
+    }
     let isFirst = true;
     const onLink = ({ lost, known, why }) => this.#link(turn, lost, known, why);
     try {
       for await (const event of answerEvents(ask, { signal: reader.signal, onLink })) {
+        if (reader.signal.aborted) break;
         if (event.response && turn.isLocal) this.#accepted(turn, event.response);
-        const view = this.#views.get(turn.id);
-        view?.event(event);
-        if (isFirst && event.type === "response.output_item.added") this.acts.announce("The answer begins.");
+        if (!isSilent(event)) this.#unseen.reveal(event.type === "response.output_item.added");
+        this.#views.get(turn.id)?.event(event);
+        if (event.axon?.queue) this.acts.modelState(turn.model, event.axon.queue.state);
+        if (isFirst && event.type === "response.output_item.added") {
+          this.#unseen.later(() => isRunning(turn) && this.acts.announce("The answer begins.")); // it may be complete by then
+          this.#unseen.later(() => this.acts.modelState(turn.model, "ready"));
+        }
         isFirst &&= event.type !== "response.output_item.added";
         if (event.response && /completed|failed|incomplete$/.test(event.type)) this.#ended(turn, event.response);
       }
     } catch (error) {
+      this.reveal();
       this.#failed(turn, error);
     } finally {
       if (this.#live.get(turn.id) === reader) this.#live.delete(turn.id);
@@ -167,38 +250,61 @@ export class Thread {
       if (!this.#lost.size && !reader.signal.aborted) this.#tellLink();
       this.#tellBusy();
     }
-    if (reader.signal.aborted && turn.isLocal && this.#turns.includes(turn)) this.takeBack(turn);
+    if (reader.signal.aborted && turn.isLocal && isRunning(turn)) this.#undo(turn);
+  }
+
+  /** Takes a question back that was not accepted, as far as this page knows. */
+  #undo(turn) {
+    if (this.#turns.includes(turn)) this.takeBack(turn);
+    if (turn.begins) this.acts.left(); // the server may have it all the same
   }
 
   /** The server has the question: from now on the turn has its real name. */
   #accepted(turn, response) {
     const [local, view] = [turn.id, this.#views.get(turn.id)];
+    if (turn.isTyped) this.#unseen.later(() => this.acts.accepted());
     const parent = this.#tree.parents.get(local);
+    if (turn.begins) {
+      const made = { id: response.conversation.id, created_at: response.created_at, ...turn.begins };
+      turn.begins = null;
+      this.conversation = made;
+      this.#unseen.later(() => this.acts.begun(made));
+    }
     if (this.#turns.some((each) => each.id === response.id)) this.#turns = this.#turns.filter((each) => each !== turn && each.id !== response.id).concat(turn);
     Object.assign(turn, response, { isLocal: false, input: turn.input });
     this.#views.delete(local);
-    this.#views.set(turn.id, view);
-    this.#live.set(turn.id, this.#live.get(local));
+    if (view) this.#views.set(turn.id, view);
+    if (this.#live.has(local)) this.#live.set(turn.id, this.#live.get(local));
     this.#live.delete(local);
     if (this.#chosen.get(parent) === local) this.#chosen.set(parent, turn.id);
-    this.#grown();
-    this.acts.changed(this.conversation.id);
+    if (view) this.#grown();
+    const { id } = this.conversation;
+    this.#unseen.later(() => this.acts.changed(id));
   }
 
   #ended(turn, response) {
     Object.assign(turn, response, { input: turn.input });
     this.#views.get(turn.id)?.finish(turn);
     this.acts.announce(turn.status === "completed" ? "The answer is complete." : "The answer has ended.");
+    this.#offerCalls();
     this.#tellBusy();
-    this.#kept();
+    this.#pane.keepEnd();
     this.acts.changed(this.conversation?.id);
+    if (turn.status === "cancelled") this.acts.doubted(); // an answer also ends so when its conversation is erased
   }
 
   #failed(turn, error) {
-    if (error instanceof ApiError && error.status === 404 && !turn.isLocal) return this.#drop(turn);
+    const isGone = error instanceof ApiError && error.status === 404;
+    if (isGone) this.acts.doubted();
+    if (isGone && !turn.isLocal) return this.#drop(turn);
     if (!(error instanceof ApiError)) console.warn(error);
-    Object.assign(turn, { status: "failed", error: { message: error.message } });
-    this.#views.get(turn.id)?.finish(turn);
+    const isRefused = turn.isLocal && turn.isTyped;
+    const message = isRefused ? `${error.message} Your question is in the field below again.` : error.message;
+    Object.assign(turn, { status: "failed", error: { message } });
+    const view = this.#views.get(turn.id);
+    view?.finish(turn);
+    if (isRefused && view) this.acts.returned(view.asked);
+    this.#offerCalls();
     this.#tellBusy();
   }
 
@@ -212,10 +318,11 @@ export class Thread {
   takeBack(turn) {
     const view = this.#views.get(turn.id);
     this.#drop(turn);
-    this.acts.taken(view.asked);
+    this.acts.returned(view.asked);
   }
 
   #link(turn, lost, known, why) {
+    this.reveal();
     if (lost) this.#lost.add(turn);
     else this.#lost.delete(turn);
     this.#tellLink(lost && !known, why);
@@ -233,33 +340,27 @@ export class Thread {
   #grown() {
     this.#tree = treeOf(this.#turns);
     const whole = this.path;
-    const path = whole.slice(-this.#limit);
+    const path = whole.slice(-this.#pane.limit);
     const shown = path.map((turn) => this.#view(turn));
     for (const [index, view] of shown.entries()) view.setVersions(versionsOf(this.#tree, path[index].id));
-    const there = shown.length ? shown.map((view) => view.element) : [this.empty()];
-    if (whole.length > path.length) there.unshift(this.#earlier(whole.length - path.length));
+    const waiting = this.acts.waiting();
+    const there = shown.length || waiting ? shown.map((view) => view.element) : [this.empty()];
+    if (waiting) there.push(waiting);
     const needed = new Set(path.map((turn) => turn.id));
     for (const id of this.#views.keys()) if (!needed.has(id) && !this.#live.has(id)) this.#views.delete(id);
-    const same = there.length === this.element.children.length && there.every((each, index) => each === this.element.children[index]);
-    if (!same) this.element.replaceChildren(...there);
+    this.#pane.put(there, whole.length - path.length);
+    this.#offerCalls();
     this.#tellBusy();
   }
 
-  /** Returns the button in the place of the turns that are not shown, so that a long chat takes no more room. */
-  #earlier(num) {
-    const button = make("button", { class: "plain earlier", type: "button" }, `Show ${Math.min(num, SHOWN)} earlier of ${num}`);
-    button.addEventListener("click", () => {
-      this.#limit += SHOWN;
-      this.#sticks = false;
-      this.#grown();
-    });
-    return button;
+  #offerCalls() {
+    for (const view of this.#views.values()) view.offerCalls();
   }
 
   #view(turn) {
     let view = this.#views.get(turn.id);
     if (!view) {
-      view = new TurnView(turn, this.#actsOf(), () => this.#kept());
+      view = new TurnView(turn, this.#actsOf(), () => this.#pane.keepEnd());
       this.#views.set(turn.id, view);
     }
     return view;
@@ -268,13 +369,14 @@ export class Thread {
   #actsOf() {
     return {
       nameOf: (call) => this.#turns.flatMap((turn) => turn.output || []).find((item) => item.call_id === call)?.name || call,
-      isOpen: (item) => !this.#turns.some((turn) => turn.input?.some((each) => each.call_id === item.call_id)),
-      edit: (turn, text, files) => this.ask({ text, files, after: this.#tree.parents.get(turn.id), edits: turn.id }),
-      again: (turn) => {
-        const { asked } = this.#views.get(turn.id);
-        this.ask({ ...asked, results: null, after: this.#tree.parents.get(turn.id), edits: turn.id });
+      isOpen: (item) => !this.#turns.some((turn) => isTaken(turn) && turn.input?.some((each) => each.call_id === item.call_id)),
+      edit: (turn, text, files) => this.#another(turn, { text, files }),
+      edited: () => this.acts.compose(),
+      again: (turn) => this.#another(turn, { ...this.#views.get(turn.id).asked, results: null }, true),
+      show: (id, isEarlier) => {
+        this.show(id);
+        this.#views.get(id)?.focusVersions(isEarlier);
       },
-      show: (id) => this.show(id),
       ledger: (turn) => this.acts.ledger(turn),
       result: (turn, call, output) => this.#result(turn, call, output),
       dropped: (turn) => this.takeBack(turn),
@@ -288,32 +390,6 @@ export class Thread {
     if (calls.some((item) => !(item.call_id in turn.results))) return;
     const results = calls.map((item) => ({ type: "function_call_output", call_id: item.call_id, output: turn.results[item.call_id] }));
     this.ask({ results, after: turn.id });
-    this.#views.get(turn.id)?.finish(turn);
-  }
-
-  #scrolled() {
-    const { scrollTop, scrollHeight, clientHeight } = this.element;
-    this.#sticks = scrollHeight - scrollTop - clientHeight < NEAR_PX;
-    this.toEnd.hidden = this.#sticks;
-  }
-
-  /** Stays at the end while text is added, if the reader was there. */
-  #kept() {
-    if (this.#sticks) this.#stick(true);
-  }
-
-  #stick(sticks) {
-    this.#sticks = sticks;
-    if (sticks) this.element.scrollTop = this.element.scrollHeight;
-  }
-}
-
-async function responsesOf(id) {
-  const found = [];
-  for (let after = ""; ; ) {
-    const page = await api("GET", `v1/conversations/${id}/responses?limit=${PAGE}${after && `&after=${after}`}`);
-    found.push(...page.data);
-    if (!page.has_more) return found;
-    after = page.last_id;
+    this.reveal(); // the calls are not open any more
   }
 }

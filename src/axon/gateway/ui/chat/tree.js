@@ -9,8 +9,10 @@ const RUNNING = new Set(["queued", "in_progress"]);
 /** Whether later answers build on this response. */
 export const isRemembered = (turn) => REMEMBERED.has(turn.status);
 export const isRunning = (turn) => RUNNING.has(turn.status);
+/** Whether the model has what a turn was asked with, or may have it yet. */
+export const isTaken = (turn) => isRunning(turn) || isRemembered(turn);
 
-/** Returns {nodes, children}: each response's parent by its id, and ids of children by the parent's id ("" is the start). */
+/** Returns {parents, children}: each response's parent by its id, and ids of children by the parent's id ("" is the start). */
 export function treeOf(turns) {
   const parents = new Map();
   const children = new Map([["", []]]);

@@ -18,9 +18,11 @@ const soon = new IntersectionObserver(
   { rootMargin: "800px" },
 );
 
-/** Shows a turn. `acts` has what its buttons do: edit, again, show (a version), ledger, result, dropped. */
+/** Shows a turn. `acts` has what its buttons do: edit (true if it is asked), edited, again, show (a version), ledger, result, dropped. */
 export class TurnView {
   #open = new Map();
+  #shownVersions = "";
+  #shownCalls = "";
 
   constructor(turn, acts, onPaint) {
     this.turn = turn;
@@ -48,12 +50,27 @@ export class TurnView {
     if (this.asked.text) this.tools.append(this.#button("Edit", () => this.edit()));
   }
 
+  /** Whether somebody is changing the question. */
+  get isEditing() {
+    return this.question.querySelector(".edit") !== null;
+  }
+
+  /** Gives the focus to the button that goes on in the same direction, else to the other one. */
+  focusVersions(isEarlier) {
+    const [earlier, later] = this.versions.querySelectorAll("button");
+    const [wanted, other] = isEarlier ? [earlier, later] : [later, earlier];
+    (wanted?.disabled ? other : wanted)?.focus({ preventScroll: true });
+  }
+
   /** Shows ‹2/3› where the question has several versions. */
   setVersions({ ids, index }) {
+    const now = [index, ...ids].join();
+    if (now === this.#shownVersions) return; // its buttons may have the focus
+    this.#shownVersions = now;
     this.versions.hidden = ids.length < 2;
     if (ids.length < 2) return this.versions.replaceChildren();
     const step = (to, sign, words) => {
-      const button = this.#button(sign, () => this.acts.show(ids[to]), words);
+      const button = this.#button(sign, () => this.acts.show(ids[to], to < index), words);
       button.disabled = to < 0 || to >= ids.length;
       return button;
     };
@@ -123,14 +140,29 @@ export class TurnView {
     const shown = (turn.output || []).map((item) => this.#finished(item));
     if (shown.length || !this.#open.size) this.items.replaceChildren(...shown);
     this.#open.clear();
+    this.#shownCalls = this.#openCalls();
     this.#fillFoot();
+  }
+
+  /** Offers a field for the result of each call that is open, and of no other: another tab may have sent it, or the server may
+   * not have taken it. */
+  offerCalls() {
+    if (isRunning(this.turn) || this.#openCalls() === this.#shownCalls) return;
+    const hadFocus = this.items.contains(document.activeElement);
+    this.finish(this.turn);
+    if (hadFocus) this.acts.edited();
+  }
+
+  #openCalls() {
+    const calls = (this.turn.output || []).filter((item) => item.type === "function_call");
+    return calls.filter((item) => this.acts.isOpen(item)).map((item) => item.call_id).join();
   }
 
   #finished(item) {
     if (item.type === "reasoning") {
       return folded("thinking", "Reasoning", item.content.map((part) => part.text).join(""));
     }
-    if (item.type === "function_call") return callCard(item, this.acts.isOpen(item) && this.#sendsResult());
+    if (item.type === "function_call") return callCard(item, this.acts.isOpen(item) && this.#sendsResult(), this.turn.results?.[item.call_id]);
     const text = item.content.map((part) => part.text || "").join("");
     const format = this.turn.text?.format || {};
     if (format.type !== "text" && indented(text) !== text) return pretty(text, format.name || "JSON");
@@ -149,9 +181,7 @@ export class TurnView {
     const box = make("div", { class: "markdown" }, plain.element);
     box.render = async () => {
       try {
-        const fragment = await rendered(text);
-        box.replaceChildren(fragment);
-        box.classList.toggle("long", text.length > 20_000);
+        box.replaceChildren(await rendered(text));
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
         // It stays as it is: plain text that can be read all the same.
@@ -180,21 +210,24 @@ export class TurnView {
 
   /** Lets the question be changed in its place. */
   edit() {
-    const area = make("textarea", { value: this.asked.text, rows: 3, "aria-label": "Edit the question" });
-    const cancel = this.#button("Cancel", () => this.#fillQuestion());
+    const area = make("textarea", { value: this.asked.text, rows: 3, dir: "auto", "aria-label": "Edit the question" });
+    const leave = () => {
+      this.#fillQuestion();
+      this.tools.querySelector("button")?.focus();
+    };
+    const cancel = this.#button("Cancel", leave);
     const send = make("button", { class: "primary", type: "submit" }, "Ask");
     const form = make("form", { class: "edit" }, area, make("div", { class: "row end" }, cancel, send));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (!area.value.trim()) return;
+      if (!area.value.trim() || !this.acts.edit(this.turn, area.value, this.asked.files)) return;
       this.#fillQuestion();
-      this.acts.edit(this.turn, area.value, this.asked.files);
+      this.acts.edited();
     });
     area.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {
         event.stopPropagation();
-        this.#fillQuestion();
-        this.tools.querySelector("button")?.focus();
+        leave();
       }
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
         event.preventDefault();
@@ -232,7 +265,8 @@ export function waiting(queue) {
 
 function ending(turn) {
   if (turn.status === "cancelled") return "Stopped. The model will not remember this question; ask again or edit it.";
-  if (turn.status === "failed") return turn.error?.message || "The answer failed. Ask again.";
+  const why = turn.error?.message || "";
+  if (turn.status === "failed") return why && !/^[a-z_]+$/.test(why) ? why : "The answer failed. Ask again."; // a code is no sentence
   if (turn.status === "incomplete") return "Cut off at the longest answer allowed. Settings has the limit; ask to go on.";
   return "";
 }

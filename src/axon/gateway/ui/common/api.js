@@ -4,25 +4,35 @@
 // keeps a cookie that scripts cannot read, and the session's token goes with each request that changes something.
 
 const SAFE = new Set(["GET", "HEAD"]);
+const OURS = "axon."; // what this tab keeps until somebody signs out
+const PLACE = "axon.place";
+const MOST_PLACE = 500;
 let known = null;
+let isSigningOut = false;
+let isLeft = false; // for the form: of all that would open it, one does
+let who = null; // what `known` resolved to, so that a request need not wait for it
 
 /** An answer that is no success. Status 0 means that the server was not reached. */
 export class ApiError extends Error {
-  constructor(status, code, message, retryAfterMs = null) {
+  constructor(status, code, message, retryAfterMs = null, param = "") {
     super(message);
     this.name = "ApiError";
     this.status = status;
     this.code = code;
     this.retryAfterMs = retryAfterMs;
+    this.param = param;
   }
 }
 
-/** Resolves to {tenant, key, scopes, csrf, version, prefix}. Whoever is not signed in is sent to the form. */
+/** Resolves to {tenant, key, scopes, csrf, version, prefix, cli}; only administrators have a `cli`. Whoever is not signed in is sent to the form. */
 export function session() {
-  known ??= begin().catch((error) => {
-    known = null;
-    throw error;
-  });
+  known ??= begin().then(
+    (found) => (who = found),
+    (error) => {
+      known = null;
+      throw error;
+    },
+  );
   return known;
 }
 
@@ -36,14 +46,29 @@ export async function signIn(proof) {
   if (!response.ok) throw await errorOf(response);
   const found = await response.json();
   known = Promise.resolve(found);
+  who = found;
   return found;
 }
 
-/** Ends the session and opens the form. */
+/** Ends the session and opens the form, which leads back to this page. */
 export async function signOut() {
-  await api("POST", "ui/sign-out");
-  known = null;
-  location.assign("sign-in");
+  isSigningOut = true;
+  try {
+    await api("POST", "ui/sign-out");
+  } catch (error) {
+    isSigningOut = false;
+    throw error;
+  }
+  known = who = null;
+  kept((storage) => Object.keys(storage).forEach((name) => name.startsWith(OURS) && storage.removeItem(name)));
+  toSignIn();
+}
+
+/** Returns where on this page somebody was when the session ended, as "?…#…", once; empty if nowhere. */
+export function takePlace() {
+  const [page, place] = (kept((storage) => storage.getItem(PLACE)) || " ").split(" ");
+  kept((storage) => storage.removeItem(PLACE));
+  return page === pageName() ? place : "";
 }
 
 /** Returns the one-time code in the address and removes it from there; null if there is none. */
@@ -65,13 +90,14 @@ export async function api(method, path, body, { signal, headers = {} } = {}) {
 export async function* events(path, { method, body, signal, headers = {} } = {}) {
   const verb = method || (body === undefined ? "GET" : "POST");
   const response = await send(verb, path, body, { signal, headers: { accept: "text/event-stream", ...headers } });
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
   const parser = new EventParser();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      yield* parser.feed(value);
+      yield* parser.feed(decoder.decode(value, { stream: true }));
     }
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -135,7 +161,7 @@ async function begin() {
 
 async function send(method, path, body, { signal, headers }, isAgain = false) {
   const asked = { method, signal, headers: { ...headers } };
-  if (!SAFE.has(method)) asked.headers["x-axon-csrf"] = (await session()).csrf;
+  if (!SAFE.has(method)) asked.headers["x-axon-csrf"] = (who ?? (await session())).csrf;
   if (body instanceof FormData) asked.body = body;
   else if (body !== undefined) {
     asked.body = JSON.stringify(body);
@@ -145,7 +171,7 @@ async function send(method, path, body, { signal, headers }, isAgain = false) {
   if (response.ok) return response;
   const error = await errorOf(response);
   if (error.code === "csrf" && !isAgain) {
-    known = null; // somebody signed in again in another tab, which made a new token
+    known = who = null; // somebody signed in again in another tab, which made a new token
     return send(method, path, body, { signal, headers }, true);
   }
   if (error.status === 401) return toSignIn("ended");
@@ -166,15 +192,37 @@ async function errorOf(response) {
   const said = await response.json().catch(() => ({}));
   const error = typeof said.error === "string" ? { message: said.error } : said.error || {};
   const message = error.message || `The server answered with ${response.status}.`;
-  return new ApiError(response.status, error.code || error.type || "", message, wait || null);
+  return new ApiError(response.status, error.code || error.type || "", message, wait || null, error.param || "");
 }
 
 /** Opens the form and never resolves, because the page is left. */
-function toSignIn(why) {
-  const page = location.pathname.split("/").pop();
+function toSignIn(why = "") {
+  if (!isLeft) {
+    isLeft = true;
+    const place = location.search + location.hash;
+    if (!isSigningOut && place.length <= MOST_PLACE) kept((storage) => storage.setItem(PLACE, `${pageName()} ${place}`));
+    if (isSigningOut) location.assign(formFor(""));
+    else location.replace(formFor(why));
+  }
+  return new Promise(() => {});
+}
+
+/** The form's address. It is told this page's name, and itself knows to which names it may lead. A view of the console is
+ * kept behind the #, which no server sees. */
+function formFor(why) {
+  const page = pageName();
   const query = new URLSearchParams();
   if (page) query.set("to", page);
   if (why) query.set("why", why);
-  location.replace(`sign-in${query.size ? `?${query}` : ""}`);
-  return new Promise(() => {});
+  return `sign-in${query.size ? `?${query}` : ""}${location.hash.startsWith("#/") ? location.hash : ""}`;
+}
+
+const pageName = () => location.pathname.split("/").pop();
+
+function kept(act) {
+  try {
+    return act(sessionStorage);
+  } catch {
+    return null; // the browser keeps nothing for this page
+  }
 }

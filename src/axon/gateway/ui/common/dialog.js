@@ -1,4 +1,5 @@
-// Dialogues and short notices, made of the browser's own <dialog>: focus stays inside, Escape leaves. Knows no page.
+// Dialogues and short notices, made of the browser's own <dialog>: focus stays inside, Escape leaves, and so does the
+// browser's way back, since the page behind it changes. Knows no page.
 
 /** Makes an element: its properties, then its children, of which strings become text. */
 export function make(tag, properties = {}, ...children) {
@@ -53,13 +54,14 @@ export function asked({ title, label, value = "", action = "Save", required = tr
   });
 }
 
-/** Shows elements until they are closed. */
-export function shown({ title, body, action = "Close" }) {
+/** Shows elements until they are closed; with `stays` only by its button, for what cannot be seen again. */
+export function shown({ title, body, action = "Close", stays = false }) {
   return opened(title, (finish) => ({
     body: Array.isArray(body) ? body : [body],
     actions: [make("button", { class: "primary", type: "submit" }, action)],
     submitted: () => finish(true),
     otherwise: true,
+    stays,
   }));
 }
 
@@ -91,7 +93,7 @@ function opened(title, fill) {
       outcome = { value };
       dialog.close();
     };
-    const { body, actions, submitted, otherwise } = fill(finish);
+    const { body, actions, submitted, otherwise, stays = false } = fill(finish);
     const form = make("form", { method: "dialog" }, make("h2", { id }, title), ...body.filter(Boolean));
     form.append(make("div", { class: "actions" }, ...actions));
     form.addEventListener("submit", (event) => {
@@ -99,7 +101,12 @@ function opened(title, fill) {
       submitted();
     });
     dialog.append(form);
+    const leave = () => stays || dialog.close();
+    addEventListener("popstate", leave);
+    if (stays) dialog.addEventListener("cancel", (event) => event.preventDefault());
     dialog.addEventListener("close", () => {
+      if (stays && !outcome) return dialog.showModal();
+      removeEventListener("popstate", leave);
       dialog.remove();
       resolve(outcome ? outcome.value : otherwise);
     });

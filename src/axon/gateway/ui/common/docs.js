@@ -24,8 +24,15 @@ function rows(pairs) {
   }
   return table;
 }
-function sample(body) {
-  const has = name => body && name in body.properties;
+const JSON_TYPE = "application/json", FORM_TYPE = "multipart/form-data";
+/** Returns {type, schema} of what a route takes as its body; null where it takes none. */
+function bodyOf(operation) {
+  const content = operation.requestBody?.content || {};
+  const type = [JSON_TYPE, ...Object.keys(content)].find(each => content[each]?.schema);
+  return type ? { type, schema: content[type].schema } : null;
+}
+function sample(schema) {
+  const has = name => schema.properties && name in schema.properties;
   if (has("messages")) return { model: "MODEL", messages: [{ role: "user", content: "Hello!" }], stream: true };
   if (has("prompt")) return { model: "MODEL", prompt: "Once upon a time", max_tokens: 32 };
   if (has("input")) return { model: "MODEL", input: "Hello!" };
@@ -33,9 +40,15 @@ function sample(body) {
   return has("metadata") ? { metadata: { topic: "greetings" } } : null;
 }
 function curl(method, path, body) {
-  const data = sample(body), verb = method === "GET" || data ? "" : `-X ${method} `;
-  return `curl -N ${verb}${root}${path} -H "Authorization: Bearer $AXON_API_KEY"` +
-    (data ? ` \\\n  -H "Content-Type: application/json" -d '${JSON.stringify(data)}'` : "");
+  const data = body ? given(body) : "", verb = method === "GET" || data ? "" : `-X ${method} `;
+  return `curl -N ${verb}${root}${path} -H "Authorization: Bearer $AXON_API_KEY"${data}`;
+}
+function given({ type, schema }) {
+  if (type === FORM_TYPE) return Object.entries(schema.properties || {}).filter(([name]) => schema.required?.includes(name))
+    .map(([name, field]) => ` \\\n  -F ${name}=${field.format === "binary" ? "@FILE" : field.enum?.[0] || "VALUE"}`).join("");
+  if (type !== JSON_TYPE) return ` \\\n  -H "Content-Type: ${type}" --data-binary @FILE`;
+  const data = sample(schema);
+  return data ? ` \\\n  -H "Content-Type: ${JSON_TYPE}" -d '${JSON.stringify(data)}'` : "";
 }
 fetch("openapi.json").then(r => r.json()).then(api => {
   document.getElementById("about").textContent = `${api.info.description} Version ${api.info.version}.`;
@@ -50,9 +63,11 @@ fetch("openapi.json").then(r => r.json()).then(api => {
       head.append(make("span", method, "method"), make("code", path), make("span", operation.summary, "dim"));
       box.append(head, make("p", operation.description));
       if (operation.parameters) box.append(rows(operation.parameters.map(p => [p.name, p.schema, p.required])));
-      const body = operation.requestBody?.content["application/json"].schema;
-      if (body) box.append(rows(Object.entries(body.properties).map(([n, s]) => [n, s, body.required?.includes(n)])));
-      box.append(make("pre", curl(method, path, body)));
+      const body = bodyOf(operation), fields = Object.entries(body?.schema.properties || {});
+      if (fields.length) box.append(rows(fields.map(([n, s]) => [n, s, body.schema.required?.includes(n)])));
+      const line = make("pre", curl(method, path, body));
+      line.tabIndex = 0; // what is wider than the page is scrolled by the keyboard
+      box.append(line);
       document.getElementById("routes").append(box);
     }
   }

@@ -1,13 +1,14 @@
-// The form to sign in: a key, or a one-time code in the address. The key leaves the field as soon as it is sent.
+// The form to sign in: a key, or a one-time code in the address. The key leaves the field as soon as it is sent. Before this
+// script is there, the form cannot be sent: the browser would write what is in its field into the address.
 
 import { signIn, takeCode } from "./api.js";
 
-const WHY = {
+const WHY = new Map(Object.entries({
   code: "That link was used before, or is older than a minute. Sign in with your key instead.",
   ended: "You were signed out: the session was over, or its key has ended.",
   oidc: "Your account is known, and nothing on this server was granted to it. Ask whoever runs it.",
   issuer: "Signing in with your organisation did not work. Try again, or sign in with a key.",
-};
+}));
 const PAGES = new Set(["", "console"]);
 
 const form = document.getElementById("form");
@@ -16,7 +17,7 @@ const go = document.getElementById("go");
 const problem = document.getElementById("problem");
 const asked = new URLSearchParams(location.search);
 
-say("why", WHY[asked.get("why")] || "");
+say("why", WHY.get(asked.get("why")) || "");
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   const key = field.value.trim();
@@ -25,7 +26,10 @@ form.addEventListener("submit", (event) => {
 });
 const code = takeCode();
 if (code) enter({ code });
-else field.focus();
+else {
+  go.disabled = false;
+  field.focus();
+}
 offerIssuer();
 
 async function enter(proof) {
@@ -34,7 +38,8 @@ async function enter(proof) {
   try {
     await signIn(proof);
     const page = asked.get("to") || "";
-    location.replace(PAGES.has(page) && page ? page : "./");
+    const view = location.hash.startsWith("#/") ? location.hash : "";
+    location.replace(PAGES.has(page) && page ? `${page}${view}` : "./");
   } catch (error) {
     say("problem", error.message);
     field.focus();

@@ -2,7 +2,7 @@
 
 import { make } from "../common/dialog.js";
 import { moment, state, to, whole } from "./format.js";
-import { section, table } from "./table.js";
+import { refill, section, table } from "./table.js";
 
 export async function open(visit) {
   const rows = alertTable();
@@ -11,7 +11,7 @@ export async function open(visit) {
   await visit.poll(async () => {
     const found = await visit.get("v1/admin/alerts", { orNull: true });
     if (found === null) {
-      place.replaceChildren(make("div", { class: "empty" }, make("p", {}, "No Alertmanager is configured, so there are no alerts here. Rules for Prometheus and routes for Alertmanager are written by:"),
+      refill(place, make("div", { class: "empty" }, make("p", {}, "No Alertmanager is configured, so there are no alerts here. Rules for Prometheus and routes for Alertmanager are written by:"),
         make("pre", { tabIndex: 0 }, "axon monitoring ./monitoring"), make("p", {}, "Then set ", make("a", { href: to("settings", { text: "alerts.url" }) }, "alerts.url"), " to its address and start the server again.")));
       return;
     }

@@ -1,8 +1,9 @@
 // The console's frame: who is signed in, the list of views, the hash router. Knows no view's content.
 
-import { session, signOut } from "../common/api.js";
+import { session, signOut, takePlace } from "../common/api.js";
 import { make, toast } from "../common/dialog.js";
 import { setTheme, theme } from "../common/theme.js";
+import { setPlace } from "./commands.js";
 import { Visit } from "./visit.js";
 
 /** The views by their name in the address; each module has open(visit). */
@@ -28,6 +29,7 @@ const ROOMS = [
   ]],
 ];
 const TITLES = new Map(ROOMS.flatMap(([, rooms]) => rooms));
+const VIEW = /^#\/[\w.~%!'()*:@,;=&+$/?-]*$/;
 const NEEDED = "axon keys create --tenant ops --scope admin";
 
 let visit = null;
@@ -35,8 +37,11 @@ let visit = null;
 async function begin() {
   setUpBar();
   const who = await session();
+  const place = takePlace(); // an issuer's page lies between the form and this one, and no part behind a # comes through it
+  if (!location.hash && VIEW.test(place)) history.replaceState(null, "", place);
   document.getElementById("who").textContent = `${who.tenant} · ${who.key}`;
   if (!who.scopes.includes("admin")) return showForbidden(who);
+  setPlace(who.cli, new URL(".", location.href).href.replace(/\/$/, ""));
   fillRooms();
   addEventListener("hashchange", route);
   await route();
@@ -65,9 +70,18 @@ function fillRooms() {
   document.getElementById("rooms").replaceChildren(...groups);
 }
 
+/** A part of the address as text; as it stands where it is malformed. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 async function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, ...rest] = (path || "overview").split("/").map(decodeURIComponent);
+  const [name, ...rest] = (path || "overview").split("/").map(decoded);
   if (location.hash === "#view") {
     // The link that skips to the content; the address stays that of the view.
     history.replaceState(history.state, "", visit?.address ?? "#/overview");
@@ -105,7 +119,7 @@ function showForbidden(who) {
   view.replaceChildren(
     make("h1", {}, "This key may not administer"),
     make("p", {}, `You are signed in with the key ${who.key} of the tenant ${who.tenant}, which has the scopes ${who.scopes.join(" and ") || "none"}. The console needs the scope admin.`),
-    make("p", {}, "On the machine that runs the server, make a key that has it, then sign out and sign in with that key:"),
+    make("p", {}, "On the machine that runs the server, make a key that has it, then sign out and sign in with that key. If the server was started with --data-dir, --config or --store, add the same here:"),
     make("pre", { tabIndex: 0 }, NEEDED),
     make("p", {}, make("button", { class: "primary", type: "button", onclick: () => signOut() }, "Sign in with another key")),
   );

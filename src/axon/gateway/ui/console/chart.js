@@ -14,7 +14,7 @@ export function svg(tag, attributes = {}, ...children) {
  * beside it, so the drawing itself is one picture with a sentence.
  */
 export function bars({ title, bars: found, names, unit, format }) {
-  const [width, height, left, bottom, top] = [720, 200, 56, 24, 8];
+  const [width, height, left, bottom, top] = [720, 210, 80, 34, 12];
   const most = Math.max(1, ...found.map((each) => sum(each.values)));
   const ceiling = nice(most);
   const inner = height - bottom - top;

@@ -1,4 +1,27 @@
-// The line of the command line that does what a dialogue does. Pure; knows no element and no request.
+// The line of the command line that does what a dialogue does, with the flags by which it finds this server. Knows no
+// element and no request.
+
+/** Commands that ask a server over HTTP; all others open the store. */
+const ASKING = new Set(["trace", "fleet"]);
+let place = { store: [], server: [], variables: [] };
+
+/** Sets where commands find this server: `cli` of the session, and the address that the browser has it at. */
+export function setPlace({ store, server, by_address: byAddress, variables }, address) {
+  place = { store, server: byAddress ? ["--url", address] : server, variables };
+}
+
+/** What a command needs besides its flags, as a sentence; empty if nothing. */
+export function needs(command) {
+  const found = ASKING.has(command.split(" ")[1]) ? ["AXON_API_KEY"] : place.variables;
+  if (!found.length) return "";
+  return found[0] === "AXON_API_KEY"
+    ? "It needs a key with the scope admin, in the environment variable AXON_API_KEY."
+    : `It needs ${list(found)} in its environment, as the server has ${found.length > 1 ? "them" : "it"}.`;
+}
+
+function list(words) {
+  return words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words[0];
+}
 
 /** One word as a POSIX shell reads it. */
 export function quoted(word) {
@@ -7,7 +30,10 @@ export function quoted(word) {
 }
 
 function line(...words) {
-  return ["axon", ...words.flat().filter((word) => word !== null && word !== undefined)].map(quoted).join(" ");
+  const all = words.flat().filter((word) => word !== null && word !== undefined);
+  const end = all.includes("--") ? all.indexOf("--") : all.length;
+  const flags = ASKING.has(all[0]) ? place.server : place.store;
+  return ["axon", ...all.slice(0, end), ...flags, ...all.slice(end)].map(quoted).join(" ");
 }
 
 /** A flag with its value, or nothing. A value with a dash in front must not be taken for another flag. */
@@ -56,8 +82,10 @@ export const commands = {
   removeAlias: (id) => line("aliases", "remove", name(id)),
   addAdapter: ({ model, name: called, source, tenant }) => line("models", "adapters", "add", flag("--tenant", tenant), name(model, called, source)),
   removeAdapter: ({ model, name: called }) => line("models", "adapters", "remove", name(model, called)),
-  addPrice: ({ model, prompt, cached, output, currency }) =>
-    line("prices", "add", ["--prompt", String(prompt)], ["--cached", String(cached)], ["--output", String(output)], flag("--currency", currency), name(model)),
+  addModel: ({ name: called, source, label, deploy }) => line("models", "add", flag("--label", label), deploy ? ["--deploy"] : [], name(called, source)),
+  addPrice: ({ model, version, prompt, cached, output, currency }) =>
+    line("prices", "add", flag("--version", (version || "").split("@").at(-1)), ["--prompt", String(prompt)], ["--cached", String(cached)], ["--output", String(output)], flag("--currency", currency), name(model)),
+  audit: ({ kind, text }) => line("audit", flag("--kind", kind), flag("--text", text)),
   trace: (id) => line("trace", name(id)),
   slowest: ({ most, since }) => line("trace", ["--slowest", String(most)], ["--since", time(since)]),
 };

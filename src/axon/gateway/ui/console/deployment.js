@@ -5,7 +5,7 @@ import { ask, change } from "./action.js";
 import { stripe } from "./chart.js";
 import { commands, takesReason } from "./commands.js";
 import { link, moment, none, percent, seconds, span, state, whole } from "./format.js";
-import { facts, section, table } from "./table.js";
+import { below, facts, section, table } from "./table.js";
 
 const STEPS = {
   pause: ["Pause", "Keeps the present share. The comparison goes on, and can still abort."],
@@ -38,7 +38,7 @@ export async function openDeployment(visit, id) {
     }
     keep(place, drawn(visit, id, model, deployment, look, renew));
     if (!deployment) {
-      keep(rollout, [make("div", { class: "empty" }, "This model comes from the server's settings, so it has one version and no rollouts. Register it to roll out others: ", make("code", {}, "axon models add NAME SOURCE --deploy"))]);
+      keep(rollout, [make("div", { class: "empty" }, "This model comes from the server's settings, so it has one version and no rollouts. Register it to roll out others: ", make("code", {}, commands.addModel({ name: "NAME", source: "SOURCE", deploy: true })))]);
       return;
     }
     const versions = await visit.all(`v1/admin/models/${encodeURIComponent(deployment.model)}/versions`);
@@ -80,9 +80,9 @@ function drawn(visit, id, model, deployment, look, renew) {
       ["Workers", link(`${workers.length} announced`, "fleet")],
       ["Running", link(whole(workers.reduce((all, each) => all + each.running, 0)), "streams")],
       deployment && ["Model", deployment.model],
-      deployment && ["Replicas", [`${deployment.min_replicas} to ${deployment.max_replicas}`]],
+      deployment && ["Replicas", link(`${deployment.min_replicas} to ${deployment.max_replicas}`, "audit", { text: id })],
       deployment && ["Pool", deployment.pool || "shared"],
-      deployment && ["Goes cold after", deployment.hot ? "never" : deployment.idle_s ? span(deployment.idle_s) : "never"],
+      deployment && ["Goes cold after", deployment.hot || !deployment.idle_s ? "never" : link(span(deployment.idle_s), "audit", { text: id })],
       deployment && ["Fallbacks", deployment.fallbacks.length ? deployment.fallbacks.flatMap((each) => [link(each, "models", each), " "]) : none],
       deployment && ["Made", moment(deployment.created_at)],
       deployment && ["Changes", link("in the audit trail", "audit", { text: id })],
@@ -96,8 +96,8 @@ function changeReplicas(deployment) {
   return ask({
     title: `Change replicas of ${deployment.id}`,
     fields: [
-      { name: "min", label: "Workers at least", type: "number", value: deployment.min_replicas, min: 0 },
-      { name: "max", label: "Workers at most", type: "number", value: deployment.max_replicas, min: 1 },
+      { name: "min", param: "min_replicas", required: true, label: "Workers at least", type: "number", value: deployment.min_replicas, min: 0 },
+      { name: "max", param: "max_replicas", required: true, label: "Workers at most", type: "number", value: deployment.max_replicas, min: 1 },
     ],
     says: ({ min, max }) => `Control runs ${min ?? "…"} to ${max ?? "…"} workers of ${deployment.id} from now on.`,
     command: ({ min, max }) => commands.changeDeployment({ id: deployment.id, min: min ?? 0, max: max ?? 1 }),
@@ -115,23 +115,25 @@ function rolloutPart(deployment, versions, rollout, figures, path, renew) {
     if (await startRollout(deployment, others, path)) renew();
   });
   if (!rollout) {
-    const say = others.length ? "No version has been rolled out here yet. A rollout sends new sessions to a new version step by step, while it is not worse than the old one." : "There is no other version to roll out. Register one with axon models add.";
-    return section("Rollout", [start], make("div", { class: "empty" }, say));
+    const say = others.length ? "No version has been rolled out here yet. A rollout sends new sessions to a new version step by step, while it is not worse than the old one." : "There is no other version to roll out. Register one where its files are: ";
+    return section("Rollout", [start], make("div", { class: "empty" }, say, others.length ? "" : make("code", {}, commands.addModel({ name: deployment.model, source: "SOURCE", label: "", deploy: false }))));
   }
   const buttons = possible(rollout.state).map((step) => stepButton(deployment, step, path, renew));
+  const seen = figureTable(figures, rollout);
+  const asked = (text) => link(text, "audit", { text: deployment.id });
   return section("Rollout", [...buttons, start],
     facts([
       ["State", state(rollout.state)],
       ["From", rollout.old],
       ["To", rollout.new],
-      ["New sessions on the new version", percent(rollout.share / 100)],
-      ["Steps", rollout.steps.map((each, index) => `${each} %${index === rollout.step && isUnderWay ? " (now)" : ""}`).join(" → ")],
-      ["Bake time", span(rollout.bake_s)],
+      ["New sessions on the new version", below(percent(rollout.share / 100), () => seen)],
+      ["Steps", asked(rollout.steps.map((each, index) => `${each} %${index === rollout.step && isUnderWay ? " (now)" : ""}`).join(" → "))],
+      ["Bake time", asked(span(rollout.bake_s))],
       ["Began", moment(rollout.began_at)],
       ["Why", rollout.reason || none],
     ]),
     stripe({ title: "Where new sessions begin", format: (value) => percent(value / 100), parts: [{ name: rollout.new, value: rollout.share, color: 0 }, { name: rollout.stable === rollout.new ? rollout.new : rollout.old, value: 100 - rollout.share, color: 2 }] }),
-    figureTable(figures, rollout));
+    seen);
 }
 
 function figureTable({ old, new: fresh, gateways }, rollout) {
@@ -142,8 +144,8 @@ function figureTable({ old, new: fresh, gateways }, rollout) {
     key: (each) => each.name,
     columns: [
       { head: "Figure", cell: (each) => each.name },
-      { head: rollout.old, kind: "number", cell: (each) => each.format(each.old) },
-      { head: rollout.new, kind: "number", cell: (each) => each.format(each.fresh) },
+      { head: rollout.old, kind: "number", cell: (each) => asked(each, each.old) },
+      { head: rollout.new, kind: "number", cell: (each) => asked(each, each.fresh) },
       { head: "Worse by", kind: "number", cell: (each) => worse(each) },
     ],
     empty: "",
@@ -160,9 +162,14 @@ function figureTable({ old, new: fresh, gateways }, rollout) {
     make("p", { class: "hint" }, `Counted by ${gateways} gateway${gateways === 1 ? "" : "s"} since the rollout began. Control aborts by itself when the new version is worse: more than ${rollout.tolerance.slower} times slower, or ${percent(rollout.tolerance.excess)} more errors, refusals or mute turns, after ${rollout.tolerance.min_samples} turns of each.`));
 }
 
+/** A figure, which leads to the turns that it is made of. */
+function asked({ format }, value) {
+  return value === null ? none : link(format(value), "requests");
+}
+
 function worse({ old, fresh, isRate }) {
   if (!isRate || old === null || fresh === null || fresh <= old) return none;
-  return old > 0 ? `${(fresh / old).toFixed(2)} ×` : "new";
+  return link(old > 0 ? `${(fresh / old).toFixed(2)} ×` : "new", "requests");
 }
 
 function stepButton(deployment, step, path, renew) {
@@ -190,9 +197,9 @@ function startRollout(deployment, others, path) {
     title: `Roll out a version of ${deployment.id}`,
     fields: [
       { name: "version", label: "New version", options: others.map((each) => each.label) },
-      { name: "steps", label: "Percentages of new sessions", value: "1,10,50,100", pattern: "[0-9.,\\s]+", required: true },
-      { name: "bake", label: "Each step lasts at least", value: "300", options: [["0", "until you step"], ["60", "a minute"], ["300", "5 minutes"], ["3600", "an hour"]].map(([value, label]) => ({ value, label })) },
-      { name: "samples", label: "Turns of each version before it can abort", type: "number", value: 200, min: 1 },
+      { name: "steps", label: "Percentages of new sessions", value: "1,10,50,100", pattern: "[0-9.,\\s]+", wrong: "Write percentages with commas between them, such as 1,10,50,100.", required: true },
+      { name: "bake", param: "bake_s", label: "Each step lasts at least", value: "300", options: [["0", "until you step"], ["60", "a minute"], ["300", "5 minutes"], ["3600", "an hour"]].map(([value, label]) => ({ value, label })) },
+      { name: "samples", param: "tolerance", label: "Turns of each version before it can abort", type: "number", value: 200, min: 1 },
     ],
     says: ({ version, steps }) => `New sessions of ${deployment.id} go to ${version} step by step (${parsedSteps(steps).join(", ")} %), once it has a worker. Control takes it back by itself if it is worse than ${deployment.stable}.`,
     command: ({ version, steps, bake, samples }) => commands.startRollout({ deployment: deployment.id, version, steps: parsedSteps(steps), bake: Number(bake), tolerance: samples === 200 || !samples ? {} : { min_samples: samples } }),

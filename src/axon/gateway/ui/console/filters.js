@@ -4,6 +4,12 @@ import { make } from "../common/dialog.js";
 
 let count = 0;
 
+/** Tells whether a value matches a text: it has the text in it or, where one of `all` is that very text, it is that one. So a
+ * link to the keys of acme does not show those of acme-test. */
+export function matching(text, all) {
+  return all.includes(text) ? (value) => value === text : (value) => value.includes(text);
+}
+
 /** A field whose text is in the address as `name`; `changed` is called when it is another one. */
 export function filterBox(visit, name, label, changed) {
   const input = make("input", { type: "search", value: visit.query.get(name) || "", id: `filter-${++count}`, autocomplete: "off", spellcheck: false, placeholder: label });

@@ -53,13 +53,19 @@ export function bytes(value) {
   return `${left.toFixed(unit && left < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
+/** Text that may be broken behind its slashes, dots and underscores, and in mid-word only where it must. */
+export function breakable(text) {
+  return text.split(/(?<=[/_.,:;=-])/).flatMap((part, index) => (index ? [make("wbr"), part] : [part]));
+}
+
 /** A moment as a <time>; unix seconds or ISO text. */
 export function moment(at) {
   if (at === null || at === undefined || at === "") return none;
   const date = typeof at === "number" ? new Date(at * 1000) : new Date(at);
   if (Number.isNaN(date.getTime())) return String(at);
   const text = date.toISOString().replace("T", " ").slice(0, 19);
-  return make("time", { dateTime: date.toISOString(), title: `${text} UTC` }, `${text}`);
+  const [day, time] = text.split(" ").map((part) => make("span", { class: "unbroken" }, part));
+  return make("time", { dateTime: date.toISOString(), title: `${text} UTC` }, day, " ", time);
 }
 
 export function costs(amounts) {

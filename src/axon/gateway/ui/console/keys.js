@@ -4,7 +4,7 @@ import { session } from "../common/api.js";
 import { make } from "../common/dialog.js";
 import { ask, change, showOnce } from "./action.js";
 import { commands } from "./commands.js";
-import { choice, filterBox } from "./filters.js";
+import { choice, filterBox, matching } from "./filters.js";
 import { link, moment, none, state } from "./format.js";
 import { table } from "./table.js";
 
@@ -27,10 +27,15 @@ export async function open(visit) {
   add.addEventListener("click", async () => {
     if (await createKey(await visit.all("v1/admin/tenants"), tenant.value())) again();
   });
-  const wanted = (row) => row.tenant.includes(tenant.value()) && `${row.id} ${row.name}`.includes(text.value()) && (which.value() === "all" || row.status === "valid");
+  let tenants = [];
+  const wanted = (row) => matching(tenant.value(), tenants)(row.tenant) && `${row.id} ${row.name}`.includes(text.value()) && (which.value() === "all" || row.status === "valid");
   const rows = keyTable(wanted, own, () => again());
   visit.show("Keys", "A key belongs to one tenant. Its text is shown once, when it is made.", make("div", { class: "row" }, tenant.element, text.element, which.element, make("span", { class: "spacer" }), add), rows.element);
-  again = await visit.poll(async () => rows.update(await visit.all(PATH)), 5000);
+  again = await visit.poll(async () => {
+    const found = await visit.all(PATH);
+    tenants = found.map((each) => each.tenant);
+    rows.update(found);
+  }, 5000);
 }
 
 function keyTable(filter, own, again) {
@@ -47,20 +52,20 @@ function keyTable(filter, own, again) {
       { head: "Made", cell: (row) => moment(row.created_at), sort: (row) => row.created_at },
       { head: "Expires", cell: (row) => moment(row.expires_at), sort: (row) => row.expires_at },
       { head: "Last used", cell: (row) => (row.last_used_at ? moment(row.last_used_at) : "never"), sort: (row) => row.last_used_at },
-      { head: "What can be done", kind: "actions", cell: (row) => (row.status === "valid" ? buttons(row, own, again) : "") },
+      { head: "What can be done", kind: "actions", cell: (row, now) => (row.status === "valid" ? buttons(row, now, own, again) : "") },
     ],
     empty: "There is no key yet. Make a tenant first, then a key for it.",
   });
 }
 
-function buttons(row, own, again) {
+function buttons(row, now, own, again) {
   const rotate = make("button", { type: "button", class: "small", "aria-label": `Rotate ${row.id}` }, "Rotate");
   rotate.addEventListener("click", async () => {
-    if (await rotateKey(row)) again();
+    if (await rotateKey(now())) again();
   });
   const revoke = make("button", { type: "button", class: "small", "aria-label": `Revoke ${row.id}` }, "Revoke");
   revoke.addEventListener("click", async () => {
-    if (await revokeKey(row, own)) again();
+    if (await revokeKey(now(), own)) again();
   });
   return [make("a", { class: "button small", href: `#/streams?key=${encodeURIComponent(row.id)}`, "aria-label": `Streams of ${row.id}` }, "Streams"), " ", rotate, " ", revoke];
 }
@@ -72,7 +77,7 @@ async function createKey(tenants, tenant) {
       { name: "tenant", label: "Tenant", value: tenants.some((each) => each.id === tenant) ? tenant : tenants[0]?.id, options: tenants.map((each) => each.id) },
       { name: "name", label: "Name", hint: "A reminder of what it is for." },
       { name: "scopes", label: "What it may do", type: "checks", options: SCOPES, value: ["inference", "read"] },
-      { name: "expires", label: "Expires after", value: "0", options: [["0", "never"], ["3600", "an hour"], ["86400", "a day"], ["2592000", "30 days"], ["7776000", "90 days"]].map(([value, label]) => ({ value, label })) },
+      { name: "expires", param: "expires_in_s", label: "Expires after", value: "0", options: [["0", "never"], ["3600", "an hour"], ["86400", "a day"], ["2592000", "30 days"], ["7776000", "90 days"]].map(([value, label]) => ({ value, label })) },
     ],
     says: ({ tenant: whose, scopes }) => (scopes.length ? `Makes a key of the tenant ${whose} that may ${scopes.map((each) => SCOPES.find(({ value }) => value === each).hint).join(", ")}. Its text is shown once.` : "Choose at least one thing that it may do."),
     command: ({ tenant: whose, name, scopes, expires }) => commands.createKey({ tenant: whose || "TENANT", name, scopes, expires: Number(expires) }),
@@ -86,7 +91,7 @@ async function createKey(tenants, tenant) {
 async function rotateKey(row) {
   const made = await ask({
     title: `Rotate ${row.id}`,
-    fields: [{ name: "overlap", label: "The old one stays good for", value: "3600", options: [["0", "no time"], ["3600", "an hour"], ["86400", "a day"], ["604800", "a week"]].map(([value, label]) => ({ value, label })) }],
+    fields: [{ name: "overlap", param: "overlap_s", label: "The old one stays good for", value: "3600", options: [["0", "no time"], ["3600", "an hour"], ["86400", "a day"], ["604800", "a week"]].map(([value, label]) => ({ value, label })) }],
     says: () => `Makes a new key of ${row.tenant} with the same scopes and shows it once. The old one, ${row.id}, ends after the time you choose.`,
     command: ({ overlap }) => commands.rotateKey({ id: row.id, overlap: Number(overlap) }),
     action: "Rotate it",

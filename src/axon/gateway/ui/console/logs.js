@@ -20,13 +20,15 @@ export async function open(visit) {
     pause.setAttribute("aria-pressed", String(isPaused));
     if (!isPaused) again();
   });
-  const rows = logTable(() => text.value().toLowerCase());
+  const nothing = make("p");
+  const rows = logTable(() => text.value().toLowerCase(), nothing);
   visit.show("Logs", "", make("div", { class: "row" }, level.element, text.element, pause), note, rows.element);
   again = await visit.poll(async () => {
     if (isPaused) return;
     const found = await visit.get(`v1/admin/logs?limit=1000&level=${level.value()}`);
     lines = numbered(found.data).reverse();
     note.textContent = `The last ${lines.length} lines of ${found.process}, the newest first. ${found.note.split(". ")[0]}.`;
+    if (!lines.length) nothing.replaceChildren(...whyEmpty(level.value()));
     rows.update(lines);
   }, 2000);
 }
@@ -42,7 +44,14 @@ function numbered(data) {
   });
 }
 
-export function logTable(wanted) {
+/** What to do where no line is shown. */
+function whyEmpty(level) {
+  return level === "debug"
+    ? ["This process has written no line yet. Send it a request, or look at what it writes: ", link("log.level", "settings", { text: "log.level" }), " in its settings."]
+    : [`No line at the level ${level} or above, which is good news. `, link("Show all lines", "logs"), ", or look for a request in ", link("Requests", "requests"), "."];
+}
+
+export function logTable(wanted, nothing) {
   return table({
     caption: "Log lines",
     key: (row) => row.key,
@@ -54,7 +63,7 @@ export function logTable(wanted) {
       { head: "Event", cell: ({ line }) => make("code", {}, line.event || line.msg || "") },
       { head: "Facts", kind: "wide", cell: ({ line }) => factsOf(line) },
     ],
-    empty: "No line of this level has been written yet.",
+    empty: nothing,
   });
 }
 

@@ -1,11 +1,14 @@
 // Models: what is served, the registry behind it, aliases, adapters and prices. One deployment is in deployment.js.
 
-import { make } from "../common/dialog.js";
+import { make, toast } from "../common/dialog.js";
 import { ask, change } from "./action.js";
 import { commands } from "./commands.js";
 import { openDeployment } from "./deployment.js";
 import { link, moment, none, state, whole } from "./format.js";
 import { section, table } from "./table.js";
+
+const ID = "[A-Za-z0-9._\\-]{1,64}";
+const ID_RULE = "Write 1 to 64 letters, digits, dots, dashes or underscores.";
 
 export async function open(visit) {
   if (visit.parts.length) return openDeployment(visit, visit.parts[0]);
@@ -28,10 +31,10 @@ export async function open(visit) {
   visit.show("Models", "What clients can ask for, and the registry behind it.",
     section("Served", [], served.element),
     section("Deployments", [button("Make a deployment", () => createDeployment(found))], deployments.element),
-    section("Registered models", [], registered.element),
+    section("Registered models", [button("Register a model", registerModel)], registered.element),
     section("Aliases", [button("Set an alias", () => setAlias(found.deployments))], aliases.element),
-    section("Adapters", [button("Add an adapter", () => addAdapter(found))], adapters.element),
-    section("Prices", [button("Add a price", () => addPrice(found.models))], prices.element));
+    section("Adapters", [button("Add an adapter", async () => addAdapter(found, await visit.all("v1/admin/tenants")))], adapters.element),
+    section("Prices", [button("Add a price", () => addPrice(found))], prices.element));
   again = await visit.poll(async () => {
     const [look, models, rest, others, more, dear] = await Promise.all([
       visit.get("v1/admin/overview"), visit.all("v1/admin/models"), visit.all("v1/admin/deployments"),
@@ -56,10 +59,10 @@ function servedTable() {
       { head: "State", cell: (row) => state(row.state), sort: (row) => row.state },
       { head: "Workers", kind: "number", cell: (row) => link(whole(row.workers), "fleet"), sort: (row) => row.workers },
       { head: "Draining", kind: "number", cell: (row) => link(whole(row.draining), "fleet"), sort: (row) => row.draining },
-      { head: "Wanted", kind: "number", cell: (row) => (row.wanted === null ? none : whole(row.wanted)), sort: (row) => row.wanted },
+      { head: "Wanted", kind: "number", cell: (row) => (row.wanted === null ? none : link(whole(row.wanted), "fleet")), sort: (row) => row.wanted },
       { head: "Versions", kind: "wide", cell: (row) => row.versions.flatMap((each) => [each.version, each.is_stable ? make("span", { class: "hint" }, " stable") : "", " "]) },
     ],
-    empty: ["This server offers nothing yet. Register a model where its files are: ", make("code", {}, "axon models add NAME SOURCE --deploy")],
+    empty: ["This server offers nothing yet. Register a model where its files are: ", make("code", {}, commands.addModel({ name: "NAME", source: "SOURCE", deploy: true }))],
   });
 }
 
@@ -71,11 +74,11 @@ function registeredTable() {
       { head: "Model", cell: (row) => row.id, sort: (row) => row.id },
       { head: "Versions", kind: "wide", cell: (row) => row.versions.flatMap((each) => [make("span", { title: `${each.source} ${each.digest}` }, each.label), make("span", { class: "hint" }, ` ${each.digest.slice(0, 12)} `)]) },
       { head: "Can", cell: (row) => row.capabilities.join(", ") },
-      { head: "Context", kind: "number", cell: (row) => whole(row.versions[0]?.max_model_len || row.max_model_len), sort: (row) => row.max_model_len },
+      { head: "Context", kind: "number", cell: (row) => link(whole(row.versions[0]?.max_model_len || row.max_model_len), "audit", { kind: "version", text: row.id }), sort: (row) => row.max_model_len },
       { head: "Licence", cell: (row) => row.licence || none },
       { head: "Added", cell: (row) => moment(row.created_at), sort: (row) => row.created_at },
     ],
-    empty: [make("p", {}, "The registry is empty; what is served comes from the server's settings. Registering reads and checks the files, so it is done where these are:"), make("pre", { tabIndex: 0 }, "axon models add qwen3 hf://Qwen/Qwen3-0.6B@main --deploy")],
+    empty: [make("p", {}, "The registry is empty; what is served comes from the server's settings. Registering reads and checks the files, so it is done where these are:"), make("pre", { tabIndex: 0 }, commands.addModel({ name: "qwen3", source: "hf://Qwen/Qwen3-0.6B@main", deploy: true }))],
   });
 }
 
@@ -87,7 +90,7 @@ function deploymentTable(renew) {
       { head: "Deployment", cell: (row) => link(row.id, "models", row.id), sort: (row) => row.id },
       { head: "Model", cell: (row) => row.model, sort: (row) => row.model },
       { head: "Stable version", cell: (row) => row.stable, sort: (row) => row.stable },
-      { head: "Replicas", kind: "number", cell: (row) => `${row.min_replicas} to ${row.max_replicas}`, sort: (row) => row.max_replicas },
+      { head: "Replicas", kind: "number", cell: (row) => link(`${row.min_replicas} to ${row.max_replicas}`, "models", row.id), sort: (row) => row.max_replicas },
       { head: "Pool", cell: (row) => row.pool || "shared" },
       { head: "Rollout", cell: (row) => (row.rollout ? [state(row.rollout.state), ` ${row.rollout.new}`] : none) },
       { head: "What can be done", kind: "actions", cell: (row) => remover(`Remove ${row.id}`, `Removes the deployment ${row.id}: clients cannot ask for it any more. It is refused while an alias, a fallback or a session leads to it.`, commands.removeDeployment(row.id), `v1/admin/deployments/${encodeURIComponent(row.id)}`, renew) },
@@ -132,9 +135,9 @@ function priceTable() {
     perPage: 20,
     columns: [
       { head: "Model", cell: (row) => row.version || row.model, sort: (row) => row.model },
-      { head: "Prompt", kind: "number", cell: (row) => String(row.prompt), sort: (row) => row.prompt },
-      { head: "Cached", kind: "number", cell: (row) => String(row.cached), sort: (row) => row.cached },
-      { head: "Answer", kind: "number", cell: (row) => String(row.output), sort: (row) => row.output },
+      { head: "Prompt", kind: "number", cell: (row) => link(String(row.prompt), "audit", { kind: "price", text: row.id }), sort: (row) => row.prompt },
+      { head: "Cached", kind: "number", cell: (row) => link(String(row.cached), "audit", { kind: "price", text: row.id }), sort: (row) => row.cached },
+      { head: "Answer", kind: "number", cell: (row) => link(String(row.output), "audit", { kind: "price", text: row.id }), sort: (row) => row.output },
       { head: "Currency, for a million", cell: (row) => row.currency },
       { head: "Since", cell: (row) => moment(row.since), sort: (row) => row.since },
     ],
@@ -155,10 +158,10 @@ function createDeployment({ versions }) {
   return ask({
     title: "Make a deployment",
     fields: [
-      { name: "id", label: "Name", required: true, pattern: "[A-Za-z0-9._\\-]{1,64}", hint: "By which clients ask for it." },
+      { name: "id", param: "name", label: "Name", required: true, pattern: ID, wrong: ID_RULE, hint: "By which clients ask for it." },
       { name: "version", label: "Version", options: versions.map((each) => each.id), required: true },
-      { name: "min", label: "Workers at least", type: "number", value: 1, min: 0, hint: "0 lets it go cold." },
-      { name: "max", label: "Workers at most", type: "number", value: 1, min: 1 },
+      { name: "min", param: "min_replicas", required: true, label: "Workers at least", type: "number", value: 1, min: 0, hint: "0 lets it go cold." },
+      { name: "max", param: "max_replicas", required: true, label: "Workers at most", type: "number", value: 1, min: 1 },
     ],
     says: ({ id, version }) => (versions.length ? `Serves ${version} under the name ${id || "…"}.` : "Register a model first: axon models add NAME SOURCE."),
     command: ({ id, version, min, max }) => commands.createDeployment({ id: id || "NAME", model: (version || "MODEL@VERSION").split("@")[0], version: version || "VERSION", min: min ?? 1, max: max ?? 1 }),
@@ -167,11 +170,36 @@ function createDeployment({ versions }) {
   });
 }
 
+/** Registering reads and checks files, so that it is done where these are; the dialogue writes the command. */
+function registerModel() {
+  return ask({
+    title: "Register a model",
+    fields: [
+      { name: "name", label: "Name", required: true, pattern: ID, wrong: ID_RULE },
+      { name: "source", label: "Source", required: true, hint: "A folder, a .gguf file, hf://org/name@revision or s3://bucket/prefix." },
+      { name: "label", label: "Version", hint: "Its name among the model's versions, such as v2. Empty for the next one." },
+      { name: "deploy", label: "Serve it", value: "yes", options: [{ value: "yes", label: "under the model's name, at once" }, { value: "", label: "not yet: it is another version, or waits for a rollout" }] },
+    ],
+    says: () => "Registering fetches, reads and checks the model's files, so it is done where these are. Copy the command and run it there; the model appears here when it is done.",
+    command: ({ name, source, label, deploy }) => commands.addModel({ name: name || "NAME", source: source || "SOURCE", label, deploy: Boolean(deploy) }),
+    action: "Copy the command",
+    run: async ({ name, source, label, deploy }) => {
+      const text = commands.addModel({ name, source, label, deploy: Boolean(deploy) });
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch {
+        throw new Error("The browser does not let the page copy. Mark the command above and copy it by hand.");
+      }
+      toast("The command is copied. Run it where the model's files are.");
+    },
+  });
+}
+
 function setAlias(deployments) {
   return ask({
     title: "Set an alias",
     fields: [
-      { name: "id", label: "Alias", required: true, pattern: "[A-Za-z0-9._\\-]{1,64}" },
+      { name: "id", param: ["name", "alias"], label: "Alias", required: true, pattern: ID, wrong: ID_RULE },
       { name: "deployment", label: "Stands for", options: deployments.map((each) => each.id), required: true },
     ],
     says: ({ id, deployment }) => (deployments.length ? `Requests for ${id || "…"} mean ${deployment} from now on.` : "Make a deployment first: an alias stands for one."),
@@ -190,15 +218,15 @@ function setAlias(deployments) {
   });
 }
 
-function addAdapter({ models, served }) {
+function addAdapter({ models, served }, tenants) {
   const names = [...new Set([...models.map((each) => each.id), ...(served || []).map((each) => each.name)])];
   return ask({
     title: "Add an adapter",
     fields: [
       { name: "model", label: "Model", options: names, required: true },
-      { name: "name", label: "Name", required: true, pattern: "[A-Za-z0-9._\\-]{1,64}", hint: "Behind the colon in requests." },
+      { name: "name", label: "Name", required: true, pattern: ID, wrong: ID_RULE, hint: "Behind the colon in requests." },
       { name: "source", label: "Source", required: true, hint: "A folder that every worker can read, hf://org/name@revision or s3://bucket/prefix." },
-      { name: "tenant", label: "Only for the tenant", hint: "Empty for everybody. To others it does not exist." },
+      { name: "tenant", label: "Only for the tenant", value: "", options: [{ value: "", label: "everybody" }, ...tenants.map((each) => each.id)], hint: "To others it does not exist." },
     ],
     says: ({ model, name }) => `Fetches the adapter's files, checks them and registers it: requests may name ${model || "MODEL"}:${name || "…"} then. One of this name gets the new files.`,
     command: ({ model, name, source, tenant }) => commands.addAdapter({ model: model || "MODEL", name: name || "NAME", source: source || "SOURCE", tenant }),
@@ -207,13 +235,13 @@ function addAdapter({ models, served }) {
   });
 }
 
-function addPrice(models) {
+function addPrice({ models, versions }) {
   const number = (name, label) => ({ name, label, type: "number", value: 0, min: 0, step: "any" });
   return ask({
     title: "Add a price",
-    fields: [{ name: "model", label: "Model", options: models.map((each) => each.id), required: true }, number("prompt", "A million prompt tokens"), number("cached", "A million prompt tokens from the cache"), number("output", "A million answer tokens"), { name: "currency", label: "Currency", value: "USD", pattern: "[A-Z]{3}", required: true }],
-    says: ({ model }) => (models.length ? `Turns of ${model} that are accepted from now on have this price. A price is never changed: a later one follows it.` : "Register a model first: prices belong to registered models."),
-    command: ({ model, prompt, cached, output, currency }) => commands.addPrice({ model: model || "MODEL", prompt: prompt ?? 0, cached: cached ?? 0, output: output ?? 0, currency }),
+    fields: [{ name: "model", label: "Model", options: models.map((each) => each.id), required: true }, { name: "version", label: "Version", value: "", options: [{ value: "", label: "every one without a price of its own" }, ...versions.map((each) => each.id)], hint: "One of the model's." }, number("prompt", "A million prompt tokens"), number("cached", "A million prompt tokens from the cache"), number("output", "A million answer tokens"), { name: "currency", label: "Currency", value: "USD", pattern: "[A-Z]{3}", wrong: "Write three capital letters, such as EUR.", required: true }],
+    says: ({ model, version }) => (models.length ? `Turns of ${version || model} that are accepted from now on have this price. A price is never changed: a later one follows it.` : "Register a model first: prices belong to registered models."),
+    command: ({ model, version, prompt, cached, output, currency }) => commands.addPrice({ model: model || "MODEL", version, prompt: prompt ?? 0, cached: cached ?? 0, output: output ?? 0, currency }),
     action: "Add it",
     run: (values) => change("POST", "v1/admin/prices", values, "The price holds from now on."),
   });

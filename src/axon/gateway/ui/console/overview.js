@@ -2,9 +2,12 @@
 
 import { make } from "../common/dialog.js";
 import { spark, sum } from "./chart.js";
+import { commands } from "./commands.js";
 import { link, none, percent, rate, seconds, short, span, state, to, whole } from "./format.js";
 import { answerTokens, latency, Looks, promptTokens, refusals, requests } from "./rates.js";
 import { section, table, tile } from "./table.js";
+
+const COUNTED = "All HTTP requests with its keys at this gateway, those of these pages among them. Nothing lists them one by one: Usage counts its turns.";
 
 export async function open(visit) {
   const looks = new Looks();
@@ -12,7 +15,7 @@ export async function open(visit) {
     running: tile({ label: "Running", href: to("streams") }),
     waiting: tile({ label: "Waiting", href: to("streams") }),
     tokens: tile({ label: "Answer tokens a second", href: to("fleet") }),
-    requests: tile({ label: "Requests a second", href: to("requests") }),
+    requests: tile({ label: "HTTP requests a second", below: () => tenants.element }),
     first: tile({ label: "First token, p50 / p99", href: to("requests") }),
     gap: tile({ label: "Between tokens, p50 / p99", href: to("requests") }),
     workers: tile({ label: "Workers", href: to("fleet") }),
@@ -57,10 +60,10 @@ function drawFigures(looks, tiles) {
   tiles.running.set(whole(running), `of ${whole(slots)} slots`);
   tiles.waiting.set(whole(waiting), `${short(sum(look.queues.map((each) => each.tokens)))} tokens set aside`, waiting ? "warn" : "");
   tiles.tokens.set(rate(looks.over(answerTokens)), `${rate(looks.over(promptTokens))} prompt tokens`);
-  tiles.requests.set(rate(looks.over(requests)), `${whole(sum(Object.values(look.gateway.requests)))} since the start`);
+  tiles.requests.set(rate(looks.over(requests)), `${whole(sum(Object.values(look.gateway.requests)))} since the start, the pages' own among them`);
   for (const [name, field] of [["first", "ttft_counts"], ["gap", "gap_counts"]]) {
     const found = [0.5, 0.99].map((share) => looks.over((before, after) => latency(before, after, field, share), 40));
-    tiles[name].set(found.every((each) => each === null) ? none : found.map(seconds).join(" / "), "of the last minute");
+    tiles[name].set(found.every((each) => each === null) ? none : found.map((each) => seconds(each).replace(" ", "\u00a0")).join(" / "), "of the last minute");
   }
   tiles.workers.set(whole(look.num_workers), draining ? `${draining} drain` : `${zones(look)}`, draining ? "warn" : "");
   tiles.models.set(`${ready} of ${look.num_models}`, "", ready < look.models.filter((each) => each.state !== "cold").length ? "warn" : "");
@@ -96,9 +99,9 @@ function modelTable() {
       { head: "Workers", kind: "number", cell: (row) => link(row.wanted === null ? whole(row.workers) : `${row.workers} of ${row.wanted}`, "fleet"), sort: (row) => row.workers },
       { head: "Running", kind: "number", cell: (row) => link(whole(row.running), "streams"), sort: (row) => row.running },
       { head: "Waiting", kind: "number", cell: (row) => link(whole(row.waiting), "streams"), sort: (row) => row.waiting },
-      { head: "Versions", cell: (row) => row.versions.map((each) => `${each.version}${each.is_stable ? "*" : ""} (${each.workers})`).join(", ") || none },
+      { head: "Versions", cell: (row) => row.versions.map((each) => `${each.version}${each.is_stable ? " stable" : ""} (${each.workers})`).join(", ") || none },
     ],
-    empty: ["This server offers no model yet. Register one where its files are: ", make("code", {}, "axon models add NAME SOURCE --deploy")],
+    empty: ["This server offers no model yet. Register one where its files are: ", make("code", {}, commands.addModel({ name: "NAME", source: "SOURCE", deploy: true }))],
   });
 }
 
@@ -118,8 +121,8 @@ function tenantTable() {
     columns: [
       { head: "Tenant", cell: (row) => link(row.tenant, "tenants", row.tenant), sort: (row) => row.tenant },
       { head: "Running", kind: "number", cell: (row) => link(whole(row.running), "streams", { tenant: row.tenant }), sort: (row) => row.running },
-      { head: "Requests here", kind: "number", cell: (row) => link(whole(row.requests), "usage", { tenant: row.tenant }), sort: (row) => row.requests },
-      { head: "Refused here", kind: "number", cell: (row) => whole(row.rejected), sort: (row) => row.rejected },
+      { head: "HTTP requests here", kind: "number", cell: (row) => make("a", { href: to("usage", { tenant: row.tenant }), title: COUNTED }, whole(row.requests)), sort: (row) => row.requests },
+      { head: "Refused here", kind: "number", cell: (row) => link(whole(row.rejected), "logs", { text: "rejected" }), sort: (row) => row.rejected },
     ],
     empty: ["Nobody has asked since this gateway started. ", link("Make a tenant", "tenants"), " and a key, and send a request."],
   });

@@ -3,12 +3,13 @@
 import { make } from "../common/dialog.js";
 import { ask, change } from "./action.js";
 import { commands } from "./commands.js";
-import { filterBox } from "./filters.js";
+import { filterBox, matching } from "./filters.js";
 import { link, none, whole } from "./format.js";
 import { changed, HINT, written } from "./limits.js";
 import { table } from "./table.js";
 
 const PATH = "v1/admin/plans";
+const DEFAULT = "default"; // tenants are on it though nobody has made it
 
 export async function open(visit) {
   let again = () => {};
@@ -17,11 +18,14 @@ export async function open(visit) {
   add.addEventListener("click", async () => {
     if (await createPlan()) again();
   });
-  const rows = planTable((row) => row.id.includes(text.value()), () => again());
+  let names = [];
+  const rows = planTable((row) => matching(text.value(), names)(row.id), () => again());
   visit.show("Plans", "Limits that hold for all tenants on the plan, unless a tenant has its own. On default are all who name none.", make("div", { class: "row" }, text.element, make("span", { class: "spacer" }), add), rows.element);
   again = await visit.poll(async () => {
     const [plans, tenants] = await Promise.all([visit.all(PATH), visit.all("v1/admin/tenants")]);
-    rows.update(plans.map((plan) => ({ ...plan, tenants: tenants.filter((each) => each.plan === plan.id).length })));
+    const found = tenants.some((each) => each.plan === DEFAULT) && !plans.some((each) => each.id === DEFAULT) ? [{ id: DEFAULT, limits: {}, isUnmade: true }, ...plans] : plans;
+    names = found.map((each) => each.id);
+    rows.update(found.map((plan) => ({ ...plan, tenants: tenants.filter((each) => each.plan === plan.id).length })));
   }, 10_000);
 }
 
@@ -32,18 +36,18 @@ function planTable(filter, again) {
     filter,
     columns: [
       { head: "Plan", cell: (row) => row.id, sort: (row) => row.id },
-      { head: "Limits", kind: "wide", cell: (row) => written(row.limits) || none },
-      { head: "Tenants", kind: "number", cell: (row) => link(whole(row.tenants), "tenants", { text: row.id }), sort: (row) => row.tenants },
-      { head: "What can be done", kind: "actions", cell: (row) => buttons(row, again) },
+      { head: "Limits", kind: "wide", cell: (row) => (row.isUnmade ? ["none of its own: ", link("the server's settings", "settings", { text: "admission." }), " hold"] : written(row.limits) || none) },
+      { head: "Tenants", kind: "number", cell: (row) => link(whole(row.tenants), "tenants", { plan: row.id }), sort: (row) => row.tenants },
+      { head: "What can be done", kind: "actions", cell: (row, now) => (row.isUnmade ? "" : buttons(row, now, again)) },
     ],
     empty: "There is no plan yet, so the server's settings limit all tenants. Make one to give many tenants the same limits.",
   });
 }
 
-function buttons(plan, again) {
+function buttons(plan, now, again) {
   const edit = make("button", { type: "button", class: "small", "aria-label": `Change ${plan.id}` }, "Change");
   edit.addEventListener("click", async () => {
-    if (await changePlan(plan)) again();
+    if (await changePlan(now())) again();
   });
   const remove = make("button", { type: "button", class: "small", "aria-label": `Remove ${plan.id}` }, "Remove");
   remove.addEventListener("click", async () => {
@@ -56,7 +60,7 @@ function createPlan() {
   return ask({
     title: "Make a plan",
     fields: [
-      { name: "id", label: "Name", required: true, pattern: "[A-Za-z0-9._\\-]{1,64}" },
+      { name: "id", label: "Name", required: true, pattern: "[A-Za-z0-9._\\-]{1,64}", wrong: "Write 1 to 64 letters, digits, dots, dashes or underscores." },
       { name: "limits", label: "Limits", hint: HINT },
     ],
     says: ({ id }) => `Makes the plan ${id || "…"}, which tenants can then be put on.`,

@@ -45,9 +45,9 @@ export function refusals(before, after) {
 }
 
 /** Tokens a second of one worker; null until it was seen twice in one life. */
-export function workerRate(before, after, name) {
-  const [old, now] = [before, after].map((look) => look.workers.find((each) => each.name === name));
-  if (!old || !now || old.incarnation !== now.incarnation || now.at <= old.at) return null;
+export function workerRate(before, after, { name, incarnation }) {
+  const [old, now] = [before, after].map((look) => look.workers.find((each) => each.name === name && each.incarnation === incarnation));
+  if (!old || !now || now.at <= old.at) return null;
   return (now.answer_tokens - old.answer_tokens) / (now.at - old.at);
 }
 

@@ -2,21 +2,25 @@
 
 import { make } from "../common/dialog.js";
 import { stripe, waterfall } from "./chart.js";
-import { commands, quoted } from "./commands.js";
+import { commands } from "./commands.js";
 import { choice } from "./filters.js";
 import { link, moment, none, percent, seconds, span, state, to, whole } from "./format.js";
-import { facts, section, table, tile } from "./table.js";
+import { below, facts, refill, section, table, terminal, tile } from "./table.js";
 
-const COLORS = { "session.load": 4, admission: 4, "job.queue_wait": 3, claim: 4, attempt: 5, "engine.prefill": 1, "engine.decode": 0 };
+const COLORS = { "session.load": 6, admission: 4, "job.queue_wait": 3, "model.start": 2, "server.restart": 5, claim: 7, attempt: 5, "engine.prefill": 1, "engine.decode": 0 };
 const WORDS = {
   admission: "its key, body and limits were checked",
   "session.load": "its history was read and its prompt tokenised",
+  "model.start": "its model was started: nobody had used it",
   "job.queue_wait": "it waited in the queue for a worker",
+  "server.restart": "it was without a server, which was restarted",
   claim: "a worker claimed it",
   "engine.prefill": "its prompt was computed, up to the first token",
   "engine.decode": "its answer was written, token by token",
 };
 const NEXT = {
+  "model.start": ["A model whose deployment keeps at least one worker stays loaded: look at ", "models"],
+  "server.restart": ["Nothing of the answer was lost. Why the server ended is perhaps in ", "logs"],
   "job.queue_wait": ["More workers, or a larger share for its tenant, make the queue shorter: look at ", "fleet"],
   "engine.prefill": ["A long prompt, or many others in the batch. A prefix that is asked again is cached: look at ", "models"],
   "engine.decode": ["A long answer, or many streams at once on its worker: look at ", "fleet"],
@@ -30,15 +34,15 @@ async function openSlowest(visit) {
   let again = () => {};
   const since = choice(visit, "since", "Of the last", [["3600", "hour"], ["600", "10 minutes"], ["86400", "day"], ["604800", "week"]], () => again());
   const find = finder();
-  const tiles = { count: tile({ label: "Turns looked at" }), half: tile({ label: "Median" }), tail: tile({ label: "p99" }) };
+  const tiles = { count: tile({ label: "Turns looked at", below: () => turns.element }), half: tile({ label: "Median", below: () => turns.element }), tail: tile({ label: "p99", below: () => chart }) };
   const chart = make("div");
-  const command = make("code");
+  const command = terminal();
   const turns = turnTable();
   visit.show("Requests", "The slowest turns, and the steps that their seconds went to. A request is found by its id too.",
     make("div", { class: "row" }, find, since.element),
     make("div", { class: "tiles" }, ...Object.values(tiles).map((each) => each.element)),
     section("What the slowest of a hundred are made of", [], chart),
-    section("The slowest", [], turns.element, make("p", { class: "hint" }, "In a terminal: ", command)));
+    section("The slowest", [], turns.element, command.element));
   again = await visit.poll(async () => {
     const found = await visit.get(`v1/admin/traces?limit=100&since_s=${since.value()}`);
     tiles.count.set(whole(found.num_turns), found.num_turns ? `the oldest ended ${span(found.since_s)} ago` : "none has ended");
@@ -48,7 +52,7 @@ async function openSlowest(visit) {
       ? stripe({ title: "Seconds of the slowest of a hundred", format: seconds, parts: found.steps.map((each) => ({ name: each.name, value: each.tail_s, color: COLORS[each.name] ?? 5 })) })
       : make("div", { class: "empty" }, "No turn has ended in this time. Ask something, or look further back."));
     turns.update(found.turns);
-    command.textContent = commands.slowest({ most: 100, since: Number(since.value()) });
+    command.set(commands.slowest({ most: 100, since: Number(since.value()) }));
   }, 5000);
 }
 
@@ -68,13 +72,13 @@ function turnTable() {
     key: (row) => row.id,
     columns: [
       { head: "Turn", cell: (row) => link(row.id, "requests", row.id), sort: (row) => row.id },
-      { head: "Took", kind: "number", cell: (row) => seconds(row.seconds), sort: (row) => row.seconds },
+      { head: "Took", kind: "number", cell: (row) => link(seconds(row.seconds), "requests", row.id), sort: (row) => row.seconds },
       { head: "Longest step", cell: (row) => `${row.longest} ${seconds(row.longest_s)}`, sort: (row) => row.longest },
       { head: "State", cell: (row) => state(row.state), sort: (row) => row.state },
-      { head: "Attempts", kind: "number", cell: (row) => whole(row.attempts), sort: (row) => row.attempts },
+      { head: "Attempts", kind: "number", cell: (row) => link(whole(row.attempts), "requests", row.id), sort: (row) => row.attempts },
       { head: "Model", cell: (row) => link(row.model, "models", row.model), sort: (row) => row.model },
       { head: "Tenant", cell: (row) => link(row.tenant, "tenants", row.tenant), sort: (row) => row.tenant },
-      { head: "Request", cell: (row) => (row.request ? link(row.request, "logs", { text: row.request }) : none), sort: (row) => row.request },
+      { head: "Request", kind: "wrap", cell: (row) => (row.request ? link(row.request, "logs", { text: row.request }) : none), sort: (row) => row.request },
     ],
     empty: "No turn has ended in this time.",
   });
@@ -113,34 +117,43 @@ function draw(place, turn) {
   const parts = steps(turn.spans);
   const longest = parts.reduce((one, other) => (other.value > one.value ? other : one), { name: "", value: 0 });
   const ledger = turn.ledger;
-  place.replaceChildren(
+  const told = spanTable(turn);
+  const made = (text) => below(text, () => told);
+  refill(
+    place,
     make("p", { class: "why notice" }, why(turn, longest), ...next(longest)),
     stripe({ title: "Where its seconds went", format: seconds, parts: parts.map((each) => ({ ...each, color: COLORS[each.name] ?? 5 })) }),
     facts([
       ["State", state(turn.state)],
-      ["Took", seconds(turn.seconds)],
+      ["Took", made(seconds(turn.seconds))],
       ["Began", moment(turn.began_at)],
       ["Tenant", link(turn.tenant, "tenants", turn.tenant)],
       ["Model", link(turn.model, "models", turn.model)],
-      ["Version", turn.version],
-      ["Attempts", `${turn.attempts}${turn.attempts > 1 ? ", because a worker or engine was lost or handed it over" : ""}`],
-      ["Without a slot", seconds(turn.waited_s)],
-      ["Held back to its tenant's rate", seconds(turn.paced_s)],
+      ["Version", turn.version ? link(turn.version, "models", turn.model) : none],
+      ["Attempts", [made(whole(turn.attempts)), turn.attempts > 1 && !ledger?.restarts ? ", because a worker or engine was lost or handed it over" : ""]],
+      ledger?.restarts ? ["Restarts of the server", made(often(ledger.restarts))] : null,
+      ["Without a slot", link(seconds(turn.waited_s), "tenants", turn.tenant)],
+      ["Held back to its tenant's rate", link(seconds(turn.paced_s), "tenants", turn.tenant)],
       ["Request", turn.request ? link(turn.request, "logs", { text: turn.request }) : none],
       ["Trace id", turn.trace_id || "it was not traced"],
     ]),
-    ...(ledger ? [section("Ledger", [], ledgerOf(ledger))] : []),
-    section("Steps", [], waterfall({ title: "Steps of the turn, one under the other; the table below has them as text", format: seconds, color: (span) => COLORS[span.name] ?? 5, spans: turn.spans.map((each) => ({ ...each, start: each.start_s, note: each.worker })) }), spanTable(turn.spans)),
-    make("p", { class: "hint" }, "In a terminal: ", make("code", {}, `axon trace ${quoted(turn.id)}`)),
+    ...(ledger ? [section("Ledger", [], ledgerOf(turn, made))] : []),
+    section("Steps", [], waterfall({ title: "Steps of the turn, one under the other; the table below has them as text", format: seconds, color: (span) => COLORS[span.name] ?? 5, spans: turn.spans.map((each) => ({ ...each, start: each.start_s, note: each.worker })) }), told),
+    terminal(commands.trace(turn.id)).element,
   );
 }
 
 export function why(turn, longest) {
   if (!turn.seconds || !longest.name) return "No worker has run it, so there is nothing to say of its time yet.";
   const share = percent(longest.value / turn.seconds);
-  const lost = turn.attempts > 1 ? ` It took ${turn.attempts} attempts.` : "";
+  const restarts = turn.ledger?.restarts ? ` The server was restarted ${often(turn.ledger.restarts)} while it had this.` : "";
+  const lost = turn.attempts > 1 && !restarts ? ` It took ${turn.attempts} attempts.` : restarts;
   const held = turn.paced_s > turn.seconds / 4 ? ` For ${seconds(turn.paced_s)} it was held back to its tenant's rate.` : "";
   return `It took ${seconds(turn.seconds)}. For ${seconds(longest.value)} of these (${share}), ${WORDS[longest.name] || `it was in ${longest.name}`}.${lost}${held} `;
+}
+
+function often(times) {
+  return times > 1 ? `${times} times` : "once";
 }
 
 function next(longest) {
@@ -148,7 +161,8 @@ function next(longest) {
   return found ? [found[0], link(`the ${found[1]}`, found[1]), "."] : [];
 }
 
-function ledgerOf(ledger) {
+/** The ledger: tokens lead to the usage of which they are a part, seconds to the steps that they are made of. */
+function ledgerOf({ ledger, tenant }, made) {
   const tokens = stripe({ title: "Tokens", format: whole, parts: [
     { name: "prompt computed", value: ledger.prefilled_tokens, color: 1 },
     { name: "prompt from the cache", value: ledger.cached_tokens, color: 2 },
@@ -157,22 +171,25 @@ function ledgerOf(ledger) {
     { name: "thrown away", value: ledger.wasted_tokens, color: 5 },
   ] });
   return make("div", {}, tokens, facts([
-    ["Billed", `${whole(ledger.billed_tokens)} tokens`],
-    ["Queue", seconds(ledger.queue_s)],
-    ["Prefill", seconds(ledger.prefill_s)],
-    ["Decode", seconds(ledger.decode_s)],
-    ["Replay", seconds(ledger.replay_s)],
+    ["Billed", link(`${whole(ledger.billed_tokens)} tokens`, "usage", { tenant })],
+    ledger.start_s ? ["Model start", made(seconds(ledger.start_s))] : null,
+    ["Queue", [made(seconds(ledger.queue_s - ledger.start_s)), ", with the claim"]],
+    ["Prefill", made(seconds(ledger.prefill_s))],
+    ["Decode", made(seconds(ledger.decode_s))],
+    ["Failover", [made(seconds(ledger.replay_s + ledger.restart_s)), ledger.restarts ? `, the server was restarted ${often(ledger.restarts)}` : ""]],
   ]));
 }
 
-function spanTable(spans) {
+/** A step is told by the log lines of its request, or of its turn where the request has no id. */
+function spanTable({ spans, request, id }) {
+  const told = (text) => link(text, "logs", { text: request || id });
   const found = table({
     caption: "Steps",
     key: (row) => row.index,
     columns: [
       { head: "Step", cell: (row) => `${"· ".repeat(row.depth)}${row.name}` },
-      { head: "Began after", kind: "number", cell: (row) => seconds(Math.max(0, row.start_s)) },
-      { head: "Took", kind: "number", cell: (row) => seconds(row.seconds) },
+      { head: "Began after", kind: "number", cell: (row) => told(seconds(Math.max(0, row.start_s))) },
+      { head: "Took", kind: "number", cell: (row) => told(seconds(row.seconds)) },
       { head: "Worker", cell: (row) => row.worker || none },
       { head: "Why", cell: (row) => [row.cause, row.error].filter(Boolean).join(", ") || none },
     ],

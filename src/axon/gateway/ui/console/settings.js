@@ -2,6 +2,7 @@
 
 import { make } from "../common/dialog.js";
 import { choice, filterBox } from "./filters.js";
+import { breakable, none } from "./format.js";
 import { table } from "./table.js";
 
 export async function open(visit) {
@@ -24,9 +25,9 @@ function settingTable(wanted) {
     perPage: 500,
     columns: [
       { head: "Setting", cell: (row) => make("code", {}, row.id), sort: (row) => row.id },
-      { head: "Value", kind: "wrap", cell: (row) => make("code", {}, row.value === "" || row.value === null ? "–" : String(row.value)), sort: (row) => String(row.value) },
-      { head: "From", kind: "wrap", cell: (row) => (row.origin === "default" ? make("span", { class: "hint" }, "default") : make("strong", {}, row.origin)), sort: (row) => row.origin },
-      { head: "Meaning", kind: "wide", cell: (row) => [row.meaning.replaceAll("``", ""), make("span", { class: "hint" }, ` ${row.variable}`)] },
+      { head: "Value", kind: "wrap", cell: (row) => make("code", {}, ...(row.value === "" || row.value === null ? [none] : breakable(String(row.value)))), sort: (row) => String(row.value) },
+      { head: "From", kind: "wrap", cell: (row) => (row.origin === "default" ? make("span", { class: "hint" }, "default") : make("strong", {}, ...breakable(row.origin))), sort: (row) => row.origin },
+      { head: "Meaning", kind: "wide", cell: (row) => [row.meaning.replaceAll("``", ""), " ", make("span", { class: "hint" }, ...breakable(row.variable))] },
     ],
     empty: "This process tells of no settings.",
   });

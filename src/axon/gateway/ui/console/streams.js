@@ -1,12 +1,12 @@
 // Streams that are written now and turns that wait, live.
 
 import { make } from "../common/dialog.js";
-import { link, none, short, span, whole } from "./format.js";
+import { link, none, short, span, to, whole } from "./format.js";
 import { section, table, tile } from "./table.js";
 import { filterBox } from "./filters.js";
 
 export async function open(visit) {
-  const tiles = { streams: tile({ label: "Streams of this gateway" }), sockets: tile({ label: "WebSockets" }), waiting: tile({ label: "Turns that wait, fleet" }), oldest: tile({ label: "Oldest stream" }) };
+  const tiles = { streams: tile({ label: "Streams of this gateway", below: () => streams.element }), sockets: tile({ label: "WebSockets", href: to("logs", { text: "socket" }) }), waiting: tile({ label: "Turns that wait, fleet", below: () => queues.element }), oldest: tile({ label: "Oldest stream", below: () => streams.element }) };
   const tenant = filterBox(visit, "tenant", "Tenant", () => again());
   const key = filterBox(visit, "key", "Key", () => again());
   const streams = streamTable();
@@ -36,12 +36,12 @@ function streamTable() {
     columns: [
       { head: "Stream", cell: (row) => link(row.id, "requests", row.id), sort: (row) => row.id },
       { head: "Tenant", cell: (row) => link(row.tenant, "tenants", row.tenant), sort: (row) => row.tenant },
-      { head: "Key", cell: (row) => (row.key ? link(row.key, "keys", { tenant: row.tenant }) : none), sort: (row) => row.key },
+      { head: "Key", cell: (row) => (row.key ? link(row.key, "keys", { text: row.key, which: "all" }) : none), sort: (row) => row.key },
       { head: "Model", cell: (row) => link(row.model, "models", row.model), sort: (row) => row.model },
       { head: "Version", cell: (row) => row.version, sort: (row) => row.version },
-      { head: "For", kind: "number", cell: (row) => span(row.age_s), sort: (row) => row.age_s },
+      { head: "For", kind: "number", cell: (row) => link(span(row.age_s), "requests", row.id), sort: (row) => row.age_s },
     ],
-    empty: "Nothing is streamed by this gateway now. A stream appears here while its client reads it.",
+    empty: "Nothing is streamed by this gateway now, or nothing that matches: clear the filter to see all. A stream appears here while its client reads it.",
   });
 }
 
@@ -52,8 +52,8 @@ function queueTable() {
     columns: [
       { head: "Model", cell: (row) => link(row.model, "models", row.model), sort: (row) => row.model },
       { head: "Pool", cell: (row) => row.pool || "shared", sort: (row) => row.pool },
-      { head: "Turns that wait", kind: "number", cell: (row) => whole(row.requests), sort: (row) => row.requests },
-      { head: "Tokens set aside", kind: "number", cell: (row) => short(row.tokens), sort: (row) => row.tokens },
+      { head: "Turns that wait", kind: "number", cell: (row) => link(whole(row.requests), "models", row.model), sort: (row) => row.requests },
+      { head: "Tokens set aside", kind: "number", cell: (row) => link(short(row.tokens), "models", row.model), sort: (row) => row.tokens },
     ],
     empty: "No model is offered, so nothing can wait.",
   });

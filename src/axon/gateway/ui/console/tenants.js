@@ -3,10 +3,10 @@
 import { make } from "../common/dialog.js";
 import { ask, change } from "./action.js";
 import { commands } from "./commands.js";
-import { filterBox } from "./filters.js";
+import { filterBox, matching } from "./filters.js";
 import { bytes, link, moment, none, state, whole } from "./format.js";
 import { changed, HINT, written } from "./limits.js";
-import { facts, section, table } from "./table.js";
+import { facts, refill, section, table } from "./table.js";
 
 const PATH = "v1/admin/tenants";
 const ID = "[A-Za-z0-9._\\-]{1,64}";
@@ -17,14 +17,20 @@ export async function open(visit) {
 
 async function openAll(visit) {
   let again = () => {};
-  const text = filterBox(visit, "text", "Id, name or plan", () => rows.draw());
+  const text = filterBox(visit, "text", "Id or name", () => rows.draw());
   const add = make("button", { class: "primary", type: "button" }, "Make a tenant");
-  const rows = tenantTable((row) => `${row.id} ${row.name} ${row.plan}`.toLowerCase().includes(text.value().toLowerCase()));
+  const plan = filterBox(visit, "plan", "Plan", () => rows.draw());
+  let plans = [];
+  const rows = tenantTable((row) => matching(plan.value(), plans)(row.plan) && `${row.id} ${row.name}`.toLowerCase().includes(text.value().toLowerCase()));
   add.addEventListener("click", async () => {
     if (await createTenant(await visit.all("v1/admin/plans"))) again();
   });
-  visit.show("Tenants", "A tenant is who is billed, limited and kept apart from others.", make("div", { class: "row" }, text.element, make("span", { class: "spacer" }), add), rows.element);
-  again = await visit.poll(async () => rows.update(await visit.all(PATH)), 5000);
+  visit.show("Tenants", "A tenant is who is billed, limited and kept apart from others.", make("div", { class: "row" }, text.element, plan.element, make("span", { class: "spacer" }), add), rows.element);
+  again = await visit.poll(async () => {
+    const found = await visit.all(PATH);
+    plans = found.map((each) => each.plan);
+    rows.update(found);
+  }, 5000);
 }
 
 function planOptions(plans) {
@@ -35,7 +41,7 @@ function createTenant(plans) {
   return ask({
     title: "Make a tenant",
     fields: [
-      { name: "id", label: "Id", required: true, pattern: ID, hint: "1 to 64 letters, digits, dots, dashes or underscores. It cannot be changed." },
+      { name: "id", label: "Id", required: true, pattern: ID, wrong: "Write 1 to 64 letters, digits, dots, dashes or underscores.", hint: "1 to 64 letters, digits, dots, dashes or underscores. It cannot be changed." },
       { name: "name", label: "Name", hint: "For people to read." },
       { name: "plan", label: "Plan", options: planOptions(plans) },
       { name: "limits", label: "Limits of its own", hint: HINT },
@@ -73,13 +79,14 @@ async function openOne(visit, id) {
   let last = "";
   again = await visit.poll(async () => {
     const tenant = await visit.get(path);
-    if (JSON.stringify(tenant) === last) return;
-    last = JSON.stringify(tenant);
-    place.replaceChildren(...drawn(visit, tenant, path, () => again()));
+    const plan = await visit.get(`v1/admin/plans/${encodeURIComponent(tenant.plan)}`, { orNull: true });
+    if (JSON.stringify([tenant, plan]) === last) return;
+    last = JSON.stringify([tenant, plan]);
+    refill(place, ...drawn(visit, tenant, plan, path, () => again()));
   }, 5000);
 }
 
-function drawn(visit, tenant, path, again) {
+function drawn(visit, tenant, plan, path, again) {
   const { id } = tenant;
   const isSuspended = tenant.status === "suspended";
   const edit = make("button", { type: "button" }, "Change");
@@ -101,20 +108,27 @@ function drawn(visit, tenant, path, again) {
       ["Name", tenant.name || none],
       ["Plan", link(tenant.plan, "plans", { text: tenant.plan })],
       ["Made", moment(tenant.created_at)],
-      ["Stored", [`${bytes(tenant.stored.bytes)} in ${whole(tenant.stored.objects)} objects`]],
+      ["Stored", link(`${bytes(tenant.stored.bytes)} in ${whole(tenant.stored.objects)} objects`, "usage", { tenant: id })],
       ["Look at", [link("Keys", "keys", { tenant: id }), " · ", link("Usage", "usage", { tenant: id }), " · ", link("Streams", "streams", { tenant: id }), " · ", link("Log lines", "logs", { text: id }), " · ", link("Adapters", "models")]],
     ]),
-    section("Limits that hold", [], limitTable(tenant)),
+    section("Limits that hold", [], limitTable(tenant, plan)),
   ];
 }
 
-function limitTable(tenant) {
+/** Where a limit comes from, with a way there. */
+function origin(name, tenant, plan) {
+  if (name in tenant.limits) return [make("strong", {}, "its own"), " ", link("who set it", "audit", { kind: "tenant", text: tenant.id })];
+  if (plan && name in plan.limits) return ["its plan ", link(plan.id, "plans", { text: plan.id })];
+  return ["the server: ", link(`admission.${name}`, "settings", { text: name })];
+}
+
+function limitTable(tenant, plan) {
   const rows = table({
     caption: "Limits that hold",
     key: (row) => row.name,
     columns: [
       { head: "Limit", cell: (row) => make("code", {}, row.name) },
-      { head: "Value", kind: "number", cell: (row) => row.value },
+      { head: "Value", cell: (row) => row.value },
       { head: "From", cell: (row) => row.from },
     ],
     empty: "No limit holds.",
@@ -122,7 +136,7 @@ function limitTable(tenant) {
   rows.update(Object.entries(tenant.terms).map(([name, value]) => ({
     name,
     value: value === null || (Array.isArray(value) && !value.length) || value === "" ? none : value === 0 ? "no limit" : typeof value === "number" ? whole(value) : String(value),
-    from: name in tenant.limits ? make("strong", {}, "its own") : make("span", { class: "hint" }, "its plan or the server"),
+    from: origin(name, tenant, plan),
   })));
   return rows.element;
 }

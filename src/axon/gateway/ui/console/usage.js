@@ -15,7 +15,7 @@ export async function open(visit) {
   const by = choice(visit, "by", "By", [["day", "day"], ["model", "model"], ["tenant", "tenant"]], () => again());
   const days = choice(visit, "days", "Of the last", [["30", "30 days"], ["7", "7 days"], ["1", "day"], ["90", "90 days"], ["365", "year"]], () => again());
   const save = make("button", { type: "button" }, "Save as CSV");
-  const tiles = { turns: tile({ label: "Turns", href: "#/requests" }), prompt: tile({ label: "Prompt tokens" }), output: tile({ label: "Answer tokens" }), cost: tile({ label: "Cost", href: "#/models" }), replicas: tile({ label: "Replica time", href: "#/fleet" }) };
+  const tiles = { turns: tile({ label: "Turns", href: "#/requests" }), prompt: tile({ label: "Prompt tokens", below: () => rows.element }), output: tile({ label: "Answer tokens", below: () => rows.element }), cost: tile({ label: "Cost", href: "#/models" }), replicas: tile({ label: "Replica time", href: "#/fleet" }) };
   const chart = make("div");
   const rows = usageTable();
   let found = [];
@@ -23,8 +23,9 @@ export async function open(visit) {
   visit.show("Usage", "Tokens and money. Days are UTC; a turn counts on the day on which it ended.",
     make("div", { class: "row" }, tenant.element, by.element, days.element, make("span", { class: "spacer" }), save),
     make("div", { class: "tiles" }, ...Object.values(tiles).map((each) => each.element)), chart, section("Figures", [], rows.element));
+  const ahead = Date.now() - 1000 * (await visit.get("v1/admin/overview")).at; // days are those of the server's clock
   again = await visit.poll(async () => {
-    const span = spanOf(Number(days.value()), Date.now());
+    const span = spanOf(Number(days.value()), Date.now() - ahead);
     const query = new URLSearchParams({ ...span, by: by.value(), ...(tenant.value() ? { tenant: tenant.value() } : {}) });
     found = await visit.all(`v1/admin/usage?${query}`);
     drawTiles(tiles, found);
@@ -82,6 +83,11 @@ function drawChart(found, by, { since, until }) {
   return bars({ title: `Tokens by ${by}`, bars: found_.slice(0, 400), names: NAMES, unit: "tokens", format: short });
 }
 
+/** A sum that leads to its parts: a tenant's to its days, a day's and a model's to the tenant's models and days. */
+function parts(row, text) {
+  return link(text, "usage", { tenant: row.tenant, by: row.day ? "model" : "day" });
+}
+
 function usageTable() {
   return table({
     caption: "Usage",
@@ -91,13 +97,13 @@ function usageTable() {
       { head: "Tenant", cell: (row) => (row.tenant ? link(row.tenant, "tenants", row.tenant) : none), sort: (row) => row.tenant },
       { head: "Day", cell: (row) => row.day || none, sort: (row) => row.day },
       { head: "Model", cell: (row) => (row.model ? link(row.model, "models", row.model.split("@")[0]) : none), sort: (row) => row.model },
-      { head: "Turns", kind: "number", cell: (row) => whole(row.turns), sort: (row) => row.turns },
-      { head: "Prompt", kind: "number", cell: (row) => whole(row.prompt_tokens), sort: (row) => row.prompt_tokens },
-      { head: "Cached", kind: "number", cell: (row) => whole(row.cached_tokens), sort: (row) => row.cached_tokens },
-      { head: "Answer", kind: "number", cell: (row) => whole(row.output_tokens), sort: (row) => row.output_tokens },
-      { head: "Cost", kind: "number", cell: (row) => costs(row.costs), sort: (row) => Number(row.costs[0]?.amount || 0) },
+      { head: "Turns", kind: "number", cell: (row) => parts(row, whole(row.turns)), sort: (row) => row.turns },
+      { head: "Prompt", kind: "number", cell: (row) => parts(row, whole(row.prompt_tokens)), sort: (row) => row.prompt_tokens },
+      { head: "Cached", kind: "number", cell: (row) => parts(row, whole(row.cached_tokens)), sort: (row) => row.cached_tokens },
+      { head: "Answer", kind: "number", cell: (row) => parts(row, whole(row.output_tokens)), sort: (row) => row.output_tokens },
+      { head: "Cost", kind: "number", cell: (row) => (row.costs.length ? link(costs(row.costs), "models") : none), sort: (row) => Number(row.costs[0]?.amount || 0) },
     ],
-    empty: "Nothing was used in this time.",
+    empty: "Nothing was used in this time. Clear the filter, or look further back.",
   });
 }
 
@@ -106,7 +112,7 @@ export function csv(rows) {
   const heads = ["tenant", "day", "model", "turns", "prompt_tokens", "cached_tokens", "output_tokens", "total_tokens", "costs"];
   const cell = (value) => {
     const text = Array.isArray(value) ? value.map((each) => `${each.amount} ${each.currency}`).join(" + ") : String(value ?? "");
-    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    const safe = /^[\s\u0000]*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   return [heads, ...rows.map((row) => heads.map((name) => row[name]))].map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";

@@ -4,46 +4,59 @@ There are two walls. The parser runs with HTML off, so that a tag in the text is
 renderers is read again and written anew from a list of allowed tags, attributes and addresses (``allowed``).
 """
 
+import re
 from collections.abc import MutableMapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
+from xml.etree.ElementTree import tostring
 
-from latex2mathml.converter import convert
+from latex2mathml.converter import convert_to_element
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
 
-from axon.gateway.pages.allowed import escape_text, only_allowed
+from axon.gateway.pages.rendering import highlight
+from axon.gateway.pages.rendering.allowance import Allowance
+from axon.gateway.pages.rendering.allowed import escape_text, only_allowed
+from axon.gateway.pages.rendering.plain import MAX_CHARS, PIECE_LINES
 
-MAX_CHARS = 200_000
-"""Largest text that is rendered; a longer one stays plain text."""
 _MAX_PARAGRAPH = 10_000
 """Most characters of a paragraph whose marks are read: the time for it grows with the square of its length."""
-_PIECE_LINES = 50
 _MAX_HIGHLIGHTED = 40_000
 """Most characters of a block of code that are highlighted."""
 _MAX_MATHS = 2_000
 """Most characters of a formula."""
 _MAX_LANGUAGE = 40
+_EXTRAS_S = 0.5
+"""Processor time for all colours and formulas of a text, in seconds; what comes behind is shown as it is."""
+_EXTRAS_CHARS = 400_000
+"""HTML of all colours and formulas of a text. To write it anew takes about 0.6 s of processor time for a million
+characters, which code of many short words has after 40,000: too much beside the rest of the text."""
 _BRACKETS = {"\\(": "\\)", "\\[": "\\]"}
+_REFERENCE = re.compile(r"&amp;(#x[0-9A-Fa-f]{1,6};)")
 _NESTING = 40
 """Deepest nesting of quotes and lists."""
+_extras = Allowance(0.0, 0)
+"""That of the text that is being rendered: the renderers are given none of it."""
 
 
-def render(text: str) -> str:
-    """Returns the text as HTML, with nothing in it but allowed tags and attributes."""
+def render(text: str, *, extras_s: float = _EXTRAS_S) -> str:
+    """Returns the text as HTML, with nothing in it but allowed tags and attributes. Works in a main thread alone."""
+    global _extras
+    _extras = Allowance(extras_s, _EXTRAS_CHARS)
     environment: dict[str, Any] = {}
     return only_allowed(_parser().render(text[:MAX_CHARS], environment))
+
+
+def warm() -> None:
+    """Makes what every text needs."""
+    highlight.warm()
+    render("$x$")
 
 
 @cache
@@ -98,9 +111,9 @@ def _pieces(begin: Token, inline: Token) -> list[Token]:
     """Returns the tokens of several paragraphs in the place of one."""
     lines, end = inline.content.split("\n"), Token("paragraph_close", "p", -1, block=True)
     found: list[Token] = []
-    for first in range(0, len(lines), _PIECE_LINES):
+    for first in range(0, len(lines), PIECE_LINES):
         start = replace(begin, attrs={"class": "piece"})
-        found += [start, _as_it_is(inline, "\n".join(lines[first : first + _PIECE_LINES])), end]
+        found += [start, _as_it_is(inline, "\n".join(lines[first : first + PIECE_LINES])), end]
     return found
 
 
@@ -128,13 +141,22 @@ def _lower_headings(state: StateCore) -> None:
 def _maths(source: str, options: MutableMapping[str, Any]) -> str:
     """Returns a formula as MathML; its source as code if it cannot be read."""
     if len(source) <= _MAX_MATHS:
+        display = "block" if options.get("display_mode") else "inline"
         try:
-            return convert(source, display="block" if options.get("display_mode") else "inline")
-        except (
-            Exception
-        ):  # the converter raises errors of many kinds, and a formula that it cannot read is shown as it is
+            if (made := _extras.within(lambda: _mathml(source, display))) is not None:
+                return made
+        except MemoryError:
+            raise
+        except Exception:  # the library raises errors of many kinds for a formula that it cannot read
             pass
     return f"<code>{escape_text(source)}</code>"
+
+
+def _mathml(source: str, display: str) -> str:
+    """Returns a formula as MathML. The library writes characters as references (``&#x27E8;``) into an element's text,
+    and its own writer takes all else in there for markup too: of ``\\text{a<b}`` it would make a tag."""
+    written = tostring(convert_to_element(source, display=display), encoding="unicode")
+    return _REFERENCE.sub(r"&\1", written)
 
 
 def _fence(
@@ -144,30 +166,11 @@ def _fence(
     token = tokens[index]
     language = (token.info or "").strip().split(maxsplit=1)[0:1]
     name = language[0][:_MAX_LANGUAGE] if language else ""
-    body = _coloured(token.content, name) or escape_text(token.content)
+    coloured: str | None = None
+    if len(token.content) <= _MAX_HIGHLIGHTED:
+        coloured = _extras.within(lambda: highlight.coloured(token.content, name))
+    body = coloured or escape_text(token.content)
     return f'<pre class="code" data-language="{escape_text(name)}"><code>{body}</code></pre>\n'
-
-
-def _coloured(source: str, language: str) -> str:
-    """Returns the highlighted code; empty where the language is unknown or the block is too large."""
-    lexer = _lexer(language.lower()) if len(source) <= _MAX_HIGHLIGHTED else None
-    return highlight(source, lexer, HtmlFormatter(nowrap=True)) if lexer is not None else ""
-
-
-@cache
-def _lexers() -> dict[str, Lexer | None]:
-    return {}
-
-
-def _lexer(language: str) -> Lexer | None:
-    """Returns the lexer of a language; None for an unknown one. Known ones are kept."""
-    kept = _lexers()
-    if language not in kept and len(kept) < 200:
-        try:
-            kept[language] = get_lexer_by_name(language, stripnl=False) if language else None
-        except ClassNotFound:
-            return None
-    return kept.get(language)
 
 
 def _image(
