@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from axon.domain.content.tool_call import CallPiece
 from axon.domain.log.chunk import Token
-from axon.domain.tool_call import CallPiece
 
 
 @dataclass(slots=True)

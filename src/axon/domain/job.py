@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from axon.domain.adapter import JobAdapter, adapted, mark_of
 from axon.domain.billing.cost import Cost, Rates, amount_of
 from axon.domain.billing.usage import Usage
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.model.adapter import JobAdapter, adapted, mark_of
 from axon.domain.moved import Moved
 from axon.domain.reply import ChatReply, Reply
 from axon.domain.sampling import Sampling
@@ -44,7 +44,7 @@ class Job:
     created: float
     reasoning: str = ""
     """Rule that separates reasoning from the answer: empty for none, ``text`` when the answer opens the reasoning,
-    ``inside`` when the prompt has opened it already."""
+    ``inside`` when the prompt has opened it already, ``harmony`` when it is a channel of the answer."""
     call_format: str = ""
     """Format in which the model writes tool calls, by which the worker parses them out of the text; empty if the
     request offers no tools."""

@@ -77,6 +77,8 @@ class WorkerLook:
     pool: str = ""
     zone: str = ""
     draining: bool = False
+    can_drain: bool = True
+    """Whether its process takes an order to drain; a part of `axon serve` takes none."""
     at: float
     """Unix time of the announcement, by the worker's own clock."""
     age_s: float = 0.0

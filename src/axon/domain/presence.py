@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from axon.domain.served_version import ServedVersion
+from axon.domain.model.served_version import ServedVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

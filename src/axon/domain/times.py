@@ -22,9 +22,12 @@ class Attempt(msgspec.Struct, frozen=True, array_like=True):
     after: int = 0
     """Tokens in the stream that earlier attempts computed."""
     cause: str = ""
-    """Why it followed the attempt before: ``lost``, ``handed_over`` or ``engine``; empty for the first one."""
+    """Why it followed the attempt before: ``lost``, ``handed_over`` or ``engine``; empty for the first one.
+    ``restart`` if the server was restarted before it."""
     name: str = ""
     """The worker's name, the same after a restart, as logs and metrics have it; empty where it is not known."""
+    restart_s: float = 0.0
+    """Seconds up to ``claimed_at`` that a restart of the server has taken from the job."""
 
 
 class Times(msgspec.Struct, frozen=True, array_like=True):
@@ -37,6 +40,8 @@ class Times(msgspec.Struct, frozen=True, array_like=True):
     request: str = ""
     """The id of its request."""
     attempts: tuple[Attempt, ...] = ()
+    noted_at: float = 0.0
+    """Unix time at which this was written down; 0 where it is not known."""
 
 
 def with_attempt(times: Times, attempt: Attempt) -> Times:

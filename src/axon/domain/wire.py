@@ -9,7 +9,7 @@ from axon.domain import reply
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk
 from axon.domain.presence import Presence
-from axon.domain.residence import Residence
+from axon.domain.session.residence import Residence
 from axon.domain.turn import Turn
 
 Value = Job | Chunk | Turn | Presence | Residence

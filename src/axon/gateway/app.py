@@ -10,28 +10,25 @@ from starlette.routing import Route
 from axon.errors import AxonError, InvalidInput, NotFound
 from axon.gateway import access, health, streams
 from axon.gateway.admin import (
-    adapters,
     alerts,
-    aliases,
+    audit,
     changes,
-    deployments,
     fleet,
     keys,
     logs,
     overview,
     plans,
-    prices,
     profiles,
-    rollouts,
     tenants,
     traces,
     usage,
     workers,
 )
-from axon.gateway.admin import models as registered_models
 from axon.gateway.admin import settings as settings_in_effect
 from axon.gateway.admin import streams as live_streams
 from axon.gateway.admin.bodies import Admin
+from axon.gateway.admin.models import adapters, aliases, deployments, prices, rollouts
+from axon.gateway.admin.models import models as registered_models
 from axon.gateway.anthropic import routes as messages
 from axon.gateway.batches import files as uploads
 from axon.gateway.batches import routes as batch_routes
@@ -46,10 +43,12 @@ from axon.gateway.http.scopes import check_scope
 from axon.gateway.http.socket_exchange import Sockets
 from axon.gateway.ollama import models as ollama_models
 from axon.gateway.ollama import routes as ollama
-from axon.gateway.openai import chat, classify, completions, embeddings, models, scores, stored, tokens
-from axon.gateway.pages import oidc_routes, rendering
+from axon.gateway.openai import chat, completions, models, stored, tokens
+from axon.gateway.openai.encoders import classify, embeddings, scores
+from axon.gateway.pages import oidc_routes
 from axon.gateway.pages import routes as page_routes
 from axon.gateway.pages.parts import Pages, page
+from axon.gateway.pages.rendering import routes as rendering
 from axon.gateway.responses import conversations
 from axon.gateway.responses import routes as responses
 from axon.gateway.responses.socket import serve_responses
@@ -67,7 +66,7 @@ PARTS = (
     *(ollama, ollama_models),
     *(uploads, batch_routes),
     *(tenants, plans, keys),
-    *(registered_models, adapters, deployments, rollouts, aliases, prices, changes),
+    *(registered_models, adapters, deployments, rollouts, aliases, prices, changes, audit),
     *(fleet, workers, overview, live_streams, profiles, logs, alerts, traces, settings_in_effect),
     *(access, health, oidc_routes, page_routes, rendering),
 )

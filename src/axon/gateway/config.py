@@ -71,7 +71,8 @@ class GatewayConfig:
     web_session_s: float = 7 * 24 * 3600.0
     """A browser is signed out after this time in any case."""
     max_key_web_sessions: int = 20
-    """Browsers that may be signed in as one key at once; the oldest is signed out for one more."""
+    """Browsers that may be signed in as one key at once, or as one person who has it by OpenID Connect; the oldest is
+    signed out for one more."""
     oidc_issuer: str = ""
     """Address of an OpenID Connect issuer, by which people sign in at the pages without a key; empty for none. Needs
     the extra oidc, and the four settings below it."""

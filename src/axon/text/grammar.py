@@ -16,6 +16,7 @@ from llguidance.gbnf_to_lark import gbnf_to_lark
 from axon.domain.grammar import CLIENTS_RULES
 from axon.errors import InvalidInput
 from axon.text.grammar_bounds import check_grammar
+from axon.text.harmony import HARMONY
 from axon.text.reasoning import CLOSE, OPEN
 from axon.text.regex_size import written_out
 
@@ -24,7 +25,12 @@ _MAX_WRITTEN_OUT = 8_000
 _COMPACT = {"whitespace_flexible": False}
 """Options of every schema: JSON without white space, which a model could otherwise write for ever."""
 _THOUGHT = r"/(.|\n)*" + CLOSE.replace("/", r"\/") + "/"
+_HEADER = '<|channel|> "final" <|message|>'
+_MUSING = '(<|channel|> "analysis" <|message|> musing <|end|> <|start|> "assistant")?'
+_MUSING_TEXT = "musing: /(.|\\n)*/\n"
+_BEFORE_HEADERS = f"start: {_MUSING} @answer\n{_MUSING_TEXT}"
 _AFTER_THOUGHT = {
+    HARMONY: f"start: {_MUSING} {_HEADER} @answer\n{_MUSING_TEXT}",
     "text": f'start: ("{OPEN}" thought gap)? @answer\n',
     "inside": "start: thought gap @answer\n",
 }
@@ -51,6 +57,8 @@ class Grammar:
     """One of llguidance's grammar objects, as JSON: ``{"json_schema": …}`` or ``{"lark_grammar": …}``."""
     form: str = ""
     """The grammar object that Lark rules of ``text`` name ``@form``; empty if they do not."""
+    headed: bool = False
+    """Whether it has the headers of messages in the harmony format itself."""
 
     def after(self, reasoning: str) -> str:
         """The text that ``Sampling.grammar`` takes, for an answer of this reasoning mode: the grammar begins after the
@@ -58,7 +66,8 @@ class Grammar:
         form = f',{{"name":"form",{self.form[1:]}' if self.form else ""
         if not reasoning:
             return f'{{"grammars":[{self.text}{form}]}}'
-        outer = _encoded({"lark_grammar": _AFTER_THOUGHT[reasoning] + _THINKING})
+        before = _BEFORE_HEADERS if self.headed and reasoning == HARMONY else _AFTER_THOUGHT[reasoning]
+        outer = _encoded({"lark_grammar": before + _THINKING})
         return f'{{"grammars":[{outer},{{"name":"answer",{self.text[1:]}{form}]}}'
 
 

@@ -10,6 +10,7 @@ from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from axon.errors import InvalidInput, Misconfigured, Unsupported
+from axon.text.harmony import is_harmony
 from axon.text.reasoning import CLOSE
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
@@ -36,7 +37,9 @@ class ChatTemplate:
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _raise_exception
         environment.globals["strftime_now"] = lambda format: datetime.now().strftime(format)
-        self.reasons = CLOSE in source
+        self.is_harmony = is_harmony(source)
+        """Whether its messages are in the harmony format."""
+        self.reasons = CLOSE in source or self.is_harmony
         """Whether the model's answers may begin with a block of reasoning."""
         self.knows_tools = "tools" in source
         self.source = source
@@ -78,7 +81,10 @@ def load_template(model_dir: Path | None) -> ChatTemplate | None:
         return ChatTemplate(DEFAULT_TEMPLATE)
     config = _read_tokenizer_config(model_dir)
     path = model_dir / "chat_template.jinja"
-    source = path.read_text(encoding="utf-8") if path.is_file() else _default_source(config.get("chat_template"))
+    try:
+        source = path.read_text(encoding="utf-8") if path.is_file() else _default_source(config.get("chat_template"))
+    except (UnicodeDecodeError, TypeError, KeyError) as error:
+        raise Misconfigured(f"the model's chat template cannot be read: {error}") from error
     if source is None:
         return None
     return ChatTemplate(
@@ -104,14 +110,19 @@ def _default_source(template: Any) -> str | None:
 
 def _read_tokenizer_config(model_dir: Path) -> dict[str, Any]:
     path = model_dir / "tokenizer_config.json"
-    config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    try:
+        config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (ValueError, RecursionError) as error:
+        raise Misconfigured(f"{path} cannot be read: {error}") from error
+    if not isinstance(config, dict):
+        raise Misconfigured(f"{path} cannot be read: it is no JSON object")
     return config
 
 
 def _token_text(token: Any) -> str:
     """Folders write a token as its text or as an object with its content."""
     content = token.get("content") if isinstance(token, dict) else token
-    return content or ""
+    return content if isinstance(content, str) else ""
 
 
 def _raise_exception(message: str) -> NoReturn:

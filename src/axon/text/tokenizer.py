@@ -118,7 +118,10 @@ class HFTokenizer:
         """Reads tokenizer.json and the end tokens of a model folder; raises Misconfigured."""
         path = model_dir / "tokenizer.json"
         if not path.is_file():
-            raise Misconfigured(f"{model_dir} has no tokenizer.json")
+            raise Misconfigured(
+                f"{model_dir} has no tokenizer.json, by which Axon reads and writes text whatever the engine; of other "
+                "tokenizer files transformers makes one: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+            )
         try:
             tokenizer = RustTokenizer.from_file(str(path))
         except Exception as error:  # the library raises no narrower class
@@ -207,7 +210,16 @@ def _decoder_of(tokenizer: RustTokenizer) -> Any:
 def _read_eos_ids(model_dir: Path) -> frozenset[int]:
     for name in ("generation_config.json", "config.json"):
         path = model_dir / name
-        eos = json.loads(path.read_text(encoding="utf-8")).get("eos_token_id") if path.is_file() else None
+        try:
+            config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        except (ValueError, RecursionError) as error:
+            raise Misconfigured(f"{path} cannot be read: {error}") from None
+        if not isinstance(config, dict):
+            raise Misconfigured(f"{path} cannot be read: it is no JSON object")
+        eos = config.get("eos_token_id")
+        ids = [] if eos is None else eos if isinstance(eos, list) else [eos]
+        if not all(type(each) is int for each in ids):
+            raise Misconfigured(f"{path} cannot be read: eos_token_id is neither a number nor a list of numbers")
         if eos is not None:
-            return frozenset([eos] if isinstance(eos, int) else eos)
+            return frozenset(ids)
     return frozenset()

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from axon.adapters.backup.contents import tables_of
 from axon.adapters.store import schema
-from axon.domain.erasure import SESSION, TURN
+from axon.domain.session.erasure import SESSION, TURN
 from axon.runtime.error_text import first_line
 
 T = TypeVar("T")

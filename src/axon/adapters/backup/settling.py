@@ -20,9 +20,9 @@ from axon.adapters.store import schema
 from axon.adapters.store.tables.terms import CONTROL
 from axon.adapters.store.tables.turn_row import row_or_none, turn_or_none
 from axon.domain.billing.ledger import Ledger
-from axon.domain.erasure import without_words
 from axon.domain.failure import Failure
 from axon.domain.log.chunk import Chunk
+from axon.domain.session.erasure import without_words
 from axon.domain.turn import Turn, TurnState, ended
 
 _PAGE = 200

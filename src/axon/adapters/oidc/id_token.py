@@ -73,7 +73,8 @@ def _problem_of(claims: Mapping[str, Any], client_id: str, nonce: str, now: floa
         return "it has expired"
     if max(claims["iat"], times[2]) > now + _LEEWAY_S:
         return "it is not valid yet"
-    if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and claims.get("azp") != client_id:
+    is_of_several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+    if claims.get("azp", None if is_of_several else client_id) != client_id:
         return "it is for another party"
     said = claims.get("nonce")
     if not isinstance(said, str) or not hmac.compare_digest(said.encode(), nonce.encode()):

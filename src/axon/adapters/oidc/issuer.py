@@ -20,6 +20,8 @@ _DESCRIPTION_S: Final = 3600.0
 """The issuer's description is used for this long."""
 _KEYS_S: Final = 600.0
 """The issuer's keys are used for this long."""
+_FAILURE_S: Final = 2.0
+"""For this long after it failed, the issuer is not asked for its description again."""
 _LEAST_KEYS_S: Final = 30.0
 """An unknown key is asked for at most this often, so that forged tokens make no traffic."""
 
@@ -47,6 +49,10 @@ class OidcIssuer:
         self._issuer, self._clock = issuer, clock
         self._client_id, self._secret = client_id, secret
         self._redirect_url, self._scope = redirect_url, scope
+        # Read from disk once: it takes 40 ms, in which the process serves nobody.
+        self._tls = httpx.create_ssl_context(trust_env=False) if issuer.startswith("https:") else False
+        self._describing = asyncio.Lock()
+        self._failed: tuple[float, DependencyDown] | None = None
         self._description: tuple[float, _Description] | None = None
         self._keys: tuple[float, PublicKeys] | None = None
 
@@ -94,9 +100,22 @@ class OidcIssuer:
         return _decoded(content, _Tokens).id_token
 
     async def _described(self) -> _Description:
-        now = self._clock.monotonic()
-        if self._description is not None and self._description[0] > now:
-            return self._description[1]
+        """The issuer's description; asked for once, however many people sign in at the same time."""
+        async with self._describing:
+            now = self._clock.monotonic()
+            if self._description is not None and self._description[0] > now:
+                return self._description[1]
+            if self._failed is not None and self._failed[0] > now:
+                raise DependencyDown(self._failed[1].message, code=CODE)
+            try:
+                description = await self._asked_description()
+            except DependencyDown as error:
+                self._failed = (self._clock.monotonic() + _FAILURE_S, error)
+                raise
+            self._description = (self._clock.monotonic() + _DESCRIPTION_S, description)
+            return description
+
+    async def _asked_description(self) -> _Description:
         found = await self._read(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
         description = _decoded(found, _Description)
         if description.issuer != self._issuer:
@@ -105,7 +124,6 @@ class OidcIssuer:
         ends = (description.authorization_endpoint, description.token_endpoint, description.jwks_uri)
         if any(httpx.URL(each).scheme != scheme for each in ends):
             raise DependencyDown(f"The issuer names an address that is not {scheme}.", code=CODE)
-        self._description = (now + _DESCRIPTION_S, description)
         return description
 
     async def _public_keys(self, token: str) -> PublicKeys:
@@ -139,7 +157,7 @@ class OidcIssuer:
         try:
             async with (
                 asyncio.timeout(_DEADLINE_S),
-                httpx.AsyncClient(timeout=_DEADLINE_S, trust_env=False) as client,
+                httpx.AsyncClient(timeout=_DEADLINE_S, trust_env=False, verify=self._tls) as client,
                 client.stream(method, url, data=form, headers=headers, auth=login) as answer,
             ):
                 async for chunk in answer.aiter_raw(1 << 16):

@@ -19,6 +19,7 @@ from axon.ports.journal import Journal
 from axon.ports.live import Accounts, Cache, Crowds, Leases, Pins, Presences, Shares, TokenLog, Wakeups
 from axon.ports.queue import Lanes
 from axon.ports.store import (
+    AuditStore,
     IdleConversations,
     KeyStore,
     Markers,
@@ -51,6 +52,7 @@ PORTS: Mapping[str, type] = {
     "tenants": TenantStore,
     "plans": PlanStore,
     "registry": RegistryRows,
+    "audit": AuditStore,
     "usage": UsageStore,
     "storage": StorageStore,
     "turns": SessionTurns,

@@ -17,6 +17,7 @@ from axon.adapters.remote.registry import RemoteRegistry
 from axon.ports.batch_store import BatchStore, FileRecords
 from axon.ports.live import Live
 from axon.ports.store import (
+    AuditStore,
     IdleConversations,
     KeyStore,
     Markers,
@@ -74,6 +75,7 @@ class RemoteStore:
     tenants: TenantStore
     plans: PlanStore
     registry: RegistryStore
+    audit: AuditStore
     usage: UsageStore
     storage: StorageStore
     turns: SessionTurns
@@ -114,6 +116,7 @@ class RemotePorts:
             tenants=_remote("tenants", link),
             plans=_remote("plans", link),
             registry=RemoteRegistry(_remote("registry", link)),
+            audit=_remote("audit", link),
             usage=_remote("usage", link),
             storage=_remote("storage", link),
             turns=_remote("turns", link),

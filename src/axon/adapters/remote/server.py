@@ -33,6 +33,7 @@ _STORE = (
     "web_sessions",
     "tenants",
     "plans",
+    "audit",
     "usage",
     "storage",
     "turns",

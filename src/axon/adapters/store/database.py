@@ -18,7 +18,7 @@ class Database:
     """Wraps an engine; without ``timeout_s`` the driver's own timeouts apply. ``single`` serves single reads.
 
     ``transact`` runs a transaction in a way of its own, where the driver has a quicker one for statements that are
-    known beforehand.
+    known beforehand. ``on_erased`` is told when text was erased, after the commit.
     """
 
     def __init__(
@@ -28,8 +28,9 @@ class Database:
         timeout_s: float | None = None,
         single: AsyncEngine | None = None,
         transact: Callable[[Sequence[Statement]], Awaitable[None]] | None = None,
+        on_erased: Callable[[], None] = lambda: None,
     ) -> None:
-        self._engine = engine
+        self._engine, self._on_erased = engine, on_erased
         self._transact = transact or self._transact_here
         self._single = single or engine
         self._timeout_s = timeout_s
@@ -47,11 +48,13 @@ class Database:
                 yield connection
 
     @asynccontextmanager
-    async def begin(self) -> AsyncIterator[AsyncConnection]:
-        """A connection for one transaction, committed at the end."""
+    async def begin(self, *, erases: bool = False) -> AsyncIterator[AsyncConnection]:
+        """A connection for one transaction, committed at the end. ``erases`` is for one that takes text away."""
         with self._wrapped():
             async with asyncio.timeout(self._timeout_s), self._engine.begin() as connection:
                 yield connection
+        if erases:
+            self._on_erased()
 
     async def transact(self, statements: Sequence[Statement]) -> None:
         """Runs the statements in one transaction."""

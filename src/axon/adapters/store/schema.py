@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0014"
+HEAD = "0015"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -98,6 +98,23 @@ registry_changes = Table(
     Column("before", Text, nullable=False),
     Column("after", Text, nullable=False),
 )
+
+Index("registry_changes_by_time", registry_changes.c.made_at, registry_changes.c.number)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("made_at", Double, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("before", Text, nullable=False),
+    Column("after", Text, nullable=False),
+)
+
+Index("audit_by_time", audit.c.made_at, audit.c.id)
 
 # One row, which the migration adds. Whoever changes the registry locks it first, so changes come one after the other.
 registry_revision = Table(

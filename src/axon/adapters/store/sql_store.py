@@ -6,6 +6,7 @@ from sqlalchemy import text
 
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import translated
+from axon.adapters.store.tables.audit import SqlAudit
 from axon.adapters.store.tables.batches import SqlBatches
 from axon.adapters.store.tables.conversations import SqlConversations
 from axon.adapters.store.tables.files import SqlFiles
@@ -34,6 +35,7 @@ class Tables:
     tenants: SqlTenants
     plans: SqlPlans
     registry: SqlRegistry
+    audit: SqlAudit
     usage: SqlUsage
     storage: SqlStorage
     pinned: SqlPinnedSessions
@@ -54,6 +56,7 @@ def tables_of(database: Database) -> Tables:
         tenants=SqlTenants(database),
         plans=SqlPlans(database),
         registry=SqlRegistry(database),
+        audit=SqlAudit(database),
         usage=SqlUsage(database),
         storage=SqlStorage(database),
         pinned=SqlPinnedSessions(database),
@@ -91,6 +94,10 @@ class SqlStore:
     @property
     def registry(self) -> SqlRegistry:
         return self._opened.registry
+
+    @property
+    def audit(self) -> SqlAudit:
+        return self._opened.audit
 
     @property
     def usage(self) -> SqlUsage:

@@ -1,13 +1,13 @@
 """The embedded store: one SQLite file, for one server process and the command line. Not for network file systems.
 
 Commits survive a killed process and, if the disk honours fsync, a power failure: write-ahead log with a full sync at
-every commit. Purged text is overwritten in the file; the write-ahead log keeps it until the next checkpoint.
+every commit. Erased text is overwritten in the file, and soon afterwards in the write-ahead log (``sqlite_scrub``).
 """
 
 import asyncio
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.sql.dml import Update
 
 from axon.adapters.service_address import ServiceAddress
 from axon.adapters.store.database import Database, Statement
 from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.sql_store import SqlStore, tables_of
 from axon.adapters.store.sqlite_insert import Insert, Run, insert_of
+from axon.adapters.store.sqlite_scrub import Scrubber
 from axon.adapters.store.start_errors import explained
 from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
@@ -63,13 +65,16 @@ class SqliteStore(SqlStore):
         with explained(ServiceAddress(url=f"{_SCHEME}{self._path}")):
             await self._bring_up(engine)
         self._engine = engine
-        self._writer = _Writer(self._make_writing_engine())
-        self._tables = tables_of(Database(engine, transact=self._writer.transact))
+        self._scrubber = Scrubber(self._path)
+        self._writer = _Writer(self._make_writing_engine(), on_erased=self._scrubber.note_erased)
+        self._tables = tables_of(Database(engine, transact=self._writer.transact, on_erased=self._scrubber.note_erased))
+        self._scrubber.note_erased()  # a process that died may have left erased text in the log
 
     async def aclose(self) -> None:
         engine, self._engine, self._tables = self._engine, None, None
         if engine is not None:
             await asyncio.to_thread(self._writer.close)
+            await asyncio.to_thread(self._scrubber.close)
             await engine.dispose()
 
     async def _bring_up(self, engine: AsyncEngine) -> None:
@@ -155,8 +160,8 @@ class _Writer:
     waits up to 5 ms to get it back.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, *, on_erased: Callable[[], None]) -> None:
+        self._engine, self._on_erased = engine, on_erased
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._inserts: dict[UpdateBase, Insert | None] = {}
         """By statement: the text that inserts any number of rows; None for a statement that is no such insert."""
@@ -198,9 +203,13 @@ class _Writer:
                 connection.isolation_level = _DEFERRED
 
     def _transact_any(self, statements: Sequence[Statement]) -> None:
+        num_changed = 0
         with self._engine.begin() as connection:
             for statement, parameters in statements:
-                connection.execute(statement, parameters)
+                changed = connection.execute(statement, parameters)
+                num_changed += changed.rowcount if isinstance(statement, Update) else 0
+        if num_changed:  # the only updates here take the text of turns that were erased while they ran
+            self._on_erased()
 
 
 def sqlite_path(source: str | Path) -> Path:

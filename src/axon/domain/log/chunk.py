@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from axon.domain.billing.ledger import Ledger
-from axon.domain.tool_call import CallPiece
+from axon.domain.content.tool_call import CallPiece
 
 
 class Likely(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from axon.domain.adapter import JobAdapter, mark_of
+from axon.domain.model.adapter import JobAdapter, mark_of
 
 _MAX_BEFORE = 4
 

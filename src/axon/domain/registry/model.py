@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from axon.domain.embeds import Embeds
+from axon.domain.model.embeds import Embeds
 
 
 class Capability(StrEnum):

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.rollout import WHOLE
 from axon.domain.registry.version import Version
-from axon.domain.served_version import ServedVersion
 
 RUNNING = (MemberState.REGISTERED, MemberState.READY, MemberState.DRAINING)
 """States of versions that workers serve."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from axon.domain.embeds import Embeds
+from axon.domain.model.embeds import Embeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 
 _encode = msgspec.msgpack.encode
 

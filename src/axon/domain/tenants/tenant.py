@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from axon.domain.names import ID_RULE, is_id
+from axon.domain.names import ID_RULE, KEY_RULE, holds_key, is_id
 from axon.errors import InvalidInput
 
 DEFAULT_PLAN = "default"
@@ -141,14 +141,23 @@ class Terms:
 
 def check_id(name: str, *, param: str = "id") -> None:
     """Raises ``InvalidInput`` for an id that no tenant, plan or record of the registry may have."""
+    check_no_key(name, param=param)
     if not is_id(name):
         raise InvalidInput(f"'{param}' must have {ID_RULE}.", param=param)
 
 
 def check_name(name: str) -> None:
-    """Raises ``InvalidInput`` for a display name that is too long or cannot be printed."""
+    """Raises ``InvalidInput`` for a display name that is too long, cannot be printed or has a key in it."""
+    check_no_key(name, param="name")
     if len(name) > _MAX_NAME or not name.isprintable():
         raise InvalidInput(f"'name' must be {NAME_RULE}.", param="name")
+
+
+def check_no_key(text: str, *, param: str) -> None:
+    """Raises ``InvalidInput``, which does not repeat the text, if an API key is in it: whoever took the wrong field for
+    a key must not find it in lists and in the audit trail, from which nothing is removed."""
+    if holds_key(text):
+        raise InvalidInput(f"'{param}': {KEY_RULE}.", param=param)
 
 
 def is_pool(name: str) -> bool:
@@ -174,6 +183,9 @@ def wrong_limit(limits: Limits) -> tuple[str, str] | None:
             return name, "0 or at least 1"
     if limits.kv_share is not None and not 0 < limits.kv_share <= 1:
         return "kv_share", f"more than 0 and at most 1, not {limits.kv_share:g}"
+    for word, values in (("models", limits.models or ()), ("pool", (limits.pool or "",))):
+        if any(holds_key(value) for value in values):
+            return word, "without API keys: lists and the audit trail show it"
     for model in limits.models or ():
         if not (0 < len(model) <= 256 and model.isprintable()):
             return "models", "names of models"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.domain.tracing.span import Attribute
 from axon.domain.turn import Turn
 

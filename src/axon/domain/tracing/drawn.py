@@ -40,6 +40,9 @@ class DrawnLedger(msgspec.Struct, frozen=True, kw_only=True):
     prefill_s: float
     decode_s: float
     replay_s: float
+    start_s: float = 0.0
+    restarts: int = 0
+    restart_s: float = 0.0
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +108,9 @@ def _ledger(ledger: Ledger) -> DrawnLedger:
         prefill_s=ledger.prefill_s,
         decode_s=ledger.decode_s,
         replay_s=ledger.replay_s,
+        start_s=ledger.start_s,
+        restarts=ledger.restarts,
+        restart_s=ledger.restart_s,
     )
 
 

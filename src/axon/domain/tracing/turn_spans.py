@@ -1,12 +1,14 @@
 """The spans of a turn, made of its ledger's times once it has ended. Pure.
 
-    chat MODEL ─┬─ admission ── session.load ── job.queue_wait
+    chat MODEL ─┬─ admission ── session.load ── model.start ── job.queue_wait
                 ├─ attempt ─┬─ claim ── engine.prefill ── engine.decode
+                ├─ server.restart
                 └─ attempt (linked to the one before) ─ …
 
 Whoever ends a turn makes all of them: a turn ends exactly once, so its trace is whole whichever worker or gateway died.
 From ``session.load`` on, the steps follow each other without a gap, and their sum is the ledger's ``whole_s``. The time
-without an owner after a failure belongs to the attempt that was lost.
+without an owner after a failure belongs to the attempt that was lost; that of a restart of the whole server is a step
+of its own, as is the start of a model that nobody had used.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +27,7 @@ PROVIDER = "axon"
 _FAILED = frozenset({TurnState.FAILED, TurnState.EXPIRED})
 _SLACK_S = 1e-3
 """Two clocks may differ by this much."""
-_LOST = frozenset({"lost", "engine"})
+_LOST = frozenset({"lost", "engine", "restart"})
 """Causes of an attempt that say that the one before broke off."""
 
 
@@ -59,18 +61,23 @@ class _Steps:
     def before(self, turn: Turn, times: Times) -> Iterator[Span]:
         """What came before the first attempt."""
         published = turn.opened_at + times.loaded_s
-        taken = _began(times.attempts[0]) if times.attempts else turn.ended_at or published
+        taken = _left(times.attempts[0]) if times.attempts else turn.ended_at or published
         if times.arrived:
             yield self._step("admission", times.arrived, turn.opened_at)
         yield self._step("session.load", turn.opened_at, published)
-        yield self._step("job.queue_wait", published, taken)
+        started = min(turn.opened_at + turn.ledger.start_s, taken) if turn.ledger and turn.ledger.start_s else published
+        if started > published:
+            yield self._step("model.start", published, started)
+        yield self._step("job.queue_wait", max(published, started), taken)
 
     def attempts(self, turn: Turn, times: Times, closed: float, end: float) -> Iterator[Span]:
         """The attempts in order, each with its steps; ``closed`` is the end of the last one's generation."""
-        last_id = ""
+        last_id, worked_until = "", turn.opened_at + times.loaded_s
         for number, (attempt, later) in enumerate(zip_longest(times.attempts, times.attempts[1:]), 1):
-            until, generated = (end, closed) if later is None else (_began(later), _began(later))
+            until, generated = (end, closed) if later is None else (_left(later), _left(later))
             span_id = attempt_span_id(turn.id, attempt.epoch)
+            if attempt.restart_s:
+                yield self._step("server.restart", max(worked_until, _left(attempt)), _began(attempt), of=span_id)
             yield Span(
                 name="attempt",
                 trace_id=self._trace_id,
@@ -84,7 +91,7 @@ class _Steps:
                 kind=Kind.CONSUMER,
             )
             yield from self._generation(attempt, span_id, generated)
-            last_id = span_id
+            last_id, worked_until = span_id, attempt.claimed_at + (attempt.silent_s or 0.0)
 
     def _generation(self, attempt: Attempt, parent: str, until: float) -> Iterator[Span]:
         claimed, replay = attempt.claimed_at, {"axon.replay": True} if attempt.after else {}
@@ -95,13 +102,21 @@ class _Steps:
             yield self._step("engine.decode", first, until, parent)
 
     def _step(
-        self, name: str, start: float, end: float, parent: str = "", more: Mapping[str, Attribute] | None = None
+        self,
+        name: str,
+        start: float,
+        end: float,
+        parent: str = "",
+        more: Mapping[str, Attribute] | None = None,
+        *,
+        of: str = "",
     ) -> Span:
+        """``of`` tells steps of one name under one parent apart."""
         parent = parent or self._turn_span
         return Span(
             name=name,
             trace_id=self._trace_id,
-            span_id=step_span_id(parent, name),
+            span_id=step_span_id(of or parent, name),
             parent_id=parent,
             start=start,
             end=max(start, end),
@@ -134,6 +149,11 @@ def _closed_at(turn: Turn, times: Times) -> float:
 
 def _began(attempt: Attempt) -> float:
     return attempt.claimed_at - attempt.claim_s
+
+
+def _left(attempt: Attempt) -> float:
+    """When the job was left before this attempt: before its claim, or before the restart that it follows."""
+    return min(_began(attempt), attempt.claimed_at - attempt.restart_s)
 
 
 def operation_of(job: Job) -> str:
@@ -196,6 +216,7 @@ def _latencies(ledger: Ledger | None) -> dict[str, Attribute]:
         "gen_ai.latency.time_in_model_decode": ledger.decode_s,
         "gen_ai.latency.e2e": ledger.whole_s,
         "axon.latency.replay": ledger.replay_s,
+        "axon.latency.restart": ledger.restart_s,
         "axon.latency.waited": ledger.waited_s,
         "axon.latency.paced": ledger.paced_s,
         "axon.attempts": ledger.attempts,

@@ -17,6 +17,7 @@ from axon.gateway.http.body import Many, Wire
 from axon.gateway.turn.body import read_body
 from axon.gateway.turn.context import identity_of
 from axon.ports.alerts import Alerts
+from axon.ports.store import AuditStore
 from axon.profiling.asking import Profiles
 from axon.registry.catalog import Catalog
 from axon.registry.drain_orders import DrainOrders
@@ -55,6 +56,7 @@ class Admin:
     observations: Observations
     """What the gateways have counted of rollouts."""
     drains: DrainOrders
+    audit: AuditStore
     settings: Callable[[], Sequence["SettingInEffect"]]
     """The settings of this process, without secrets."""
     fetch_adapter: FetchAdapter
@@ -66,6 +68,12 @@ def admin_of(request: Request) -> Admin:
     """Returns the admin parts of the application that received the request."""
     admin: Admin = request.app.state.admin
     return admin
+
+
+def actor_of(request: Request) -> str:
+    """Who made the request, as the audit trail names it: the id of the key, and the person who signed in by name."""
+    who = identity_of(request)
+    return f"{who.key_id} {who.user}".strip()
 
 
 def note(request: Request, event: str, **facts: object) -> None:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from axon.domain.tenants.key import HOLDER, Key, Scope
 from axon.errors import InvalidInput
-from axon.gateway.admin.bodies import AdminWire, Name, admin_of, note, read
+from axon.gateway.admin.bodies import AdminWire, Name, actor_of, admin_of, note, read
 from axon.gateway.http.body import Many
 from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.http.schema import body_of_kind
@@ -57,7 +57,9 @@ async def create(request: Request) -> dict[str, Any]:
     admin = admin_of(request)
     await admin.tenancy.tenant(ask.tenant)
     scopes = HOLDER if ask.scopes is None else _scopes(ask.scopes)
-    key, text = await admin.keyring.create(ask.tenant, name=ask.name, scopes=scopes, expires_in_s=ask.expires_in_s)
+    key, text = await admin.keyring.create(
+        ask.tenant, name=ask.name, scopes=scopes, expires_in_s=ask.expires_in_s, actor=actor_of(request)
+    )
     note(request, "admin.key_created", key_id=key.id, tenant=key.tenant, scopes=sorted(key.scopes))
     return {**key_facts(key, admin.clock.now()), "key": text}
 
@@ -74,7 +76,9 @@ async def rotate(request: Request, key_id: str) -> dict[str, Any]:
     """Creates a key in place of an old one, which stays valid for ``overlap_s`` seconds while you replace it."""
     ask = await read(Rotation, request, empty=b"{}")
     admin = admin_of(request)
-    key, text = await admin.keyring.rotate(key_id, overlap_s=ask.overlap_s, expires_in_s=ask.expires_in_s)
+    key, text = await admin.keyring.rotate(
+        key_id, overlap_s=ask.overlap_s, expires_in_s=ask.expires_in_s, actor=actor_of(request)
+    )
     note(request, "admin.key_rotated", key_id=key.id, previous=key_id, tenant=key.tenant, overlap_s=ask.overlap_s)
     return {**key_facts(key, admin.clock.now()), "key": text}
 
@@ -82,7 +86,7 @@ async def rotate(request: Request, key_id: str) -> dict[str, Any]:
 @router.post("/{key_id}/revoke", summary="Revoke a key")
 async def revoke(request: Request, key_id: str) -> dict[str, Any]:
     """Revokes a key for good, at every gateway within a second, even while the store is down."""
-    await admin_of(request).keyring.revoke(key_id)
+    await admin_of(request).keyring.revoke(key_id, actor=actor_of(request))
     note(request, "admin.key_revoked", key_id=key_id)
     return {"id": key_id, "object": "api_key.revoked", "revoked": True}
 

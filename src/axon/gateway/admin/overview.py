@@ -1,10 +1,13 @@
 """The route of /v1/admin/overview: one look at everything that runs. Changes nothing."""
 
+from dataclasses import replace
+
 import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from axon.errors import AxonError
 from axon.gateway.admin.bodies import admin_of
 from axon.gateway.turn.context import gateway_of
 
@@ -18,5 +21,12 @@ async def show(request: Request) -> Response:
     announced themselves and as turns wait in the shared accounts. Counters only grow; two looks make a rate, if the
     gateway's ``name``, or a worker's ``incarnation``, is the same in both. Lists are bounded, and ``num_workers`` and
     its like count all. ``problems`` says what could not be read."""
-    look = await admin_of(request).overviews.look(gateway_of(request))
+    admin = admin_of(request)
+    look = await admin.overviews.look(gateway_of(request))
+    try:
+        takers = await admin.drains.takers([worker.name for worker in look.workers])
+    except AxonError as error:
+        look = replace(look, problems=(*look.problems, f"orders to drain: {error.message}"))
+    else:
+        look = replace(look, workers=tuple(replace(each, can_drain=each.name in takers) for each in look.workers))
     return Response(msgspec.json.encode(look), media_type="application/json")

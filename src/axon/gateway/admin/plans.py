@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from axon.domain.tenants.tenant import Limits, Plan
-from axon.gateway.admin.bodies import AdminWire, LimitsBody, admin_of, note, read
+from axon.gateway.admin.bodies import AdminWire, LimitsBody, actor_of, admin_of, note, read
 from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.tenants.facts import limit_facts, plan_facts
@@ -41,7 +41,8 @@ async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, o
 async def create(request: Request) -> dict[str, Any]:
     """Creates a plan, which tenants can then be put on."""
     ask = await read(NewPlan, request)
-    made = await admin_of(request).tenancy.create_plan(ask.id, ask.limits.over(Limits()) if ask.limits else Limits())
+    limits = ask.limits.over(Limits()) if ask.limits else Limits()
+    made = await admin_of(request).tenancy.create_plan(ask.id, limits, actor=actor_of(request))
     note(request, "admin.plan_created", plan=made.name, limits=limit_facts(made.limits))
     return plan_facts(made)
 
@@ -56,7 +57,7 @@ async def show(request: Request, plan_id: str) -> dict[str, Any]:
 async def change(request: Request, plan_id: str) -> dict[str, Any]:
     """Changes some of a plan's limits; they hold for all its tenants within a second."""
     ask = await read(PlanChange, request)
-    new = await admin_of(request).tenancy.change_plan(plan_id, ask.limits.over)
+    new = await admin_of(request).tenancy.change_plan(plan_id, ask.limits.over, actor=actor_of(request))
     note(request, "admin.plan_changed", plan=new.name, limits=limit_facts(new.limits))
     return plan_facts(new)
 
@@ -64,6 +65,6 @@ async def change(request: Request, plan_id: str) -> dict[str, Any]:
 @router.delete("/{plan_id}", summary="Remove a plan")
 async def remove(request: Request, plan_id: str) -> dict[str, Any]:
     """Deletes a plan that no tenant is on. The plan ``default`` cannot be deleted; unset its limits instead."""
-    await admin_of(request).tenancy.remove_plan(plan_id)
+    await admin_of(request).tenancy.remove_plan(plan_id, actor=actor_of(request))
     note(request, "admin.plan_removed", plan=plan_id)
     return {"id": plan_id, "object": "plan.deleted", "deleted": True}

@@ -8,7 +8,17 @@ from starlette.requests import Request
 
 from axon.domain.tenants.tenant import DEFAULT_PLAN, Limits, Tenant
 from axon.errors import Conflict
-from axon.gateway.admin.bodies import AdminWire, LimitsBody, Name, admin_of, note, read, stored_body, terms_body
+from axon.gateway.admin.bodies import (
+    AdminWire,
+    LimitsBody,
+    Name,
+    actor_of,
+    admin_of,
+    note,
+    read,
+    stored_body,
+    terms_body,
+)
 from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.turn.context import identity_of
@@ -53,7 +63,9 @@ async def create(request: Request) -> dict[str, Any]:
     """Creates a tenant, which can send requests once it has a key."""
     ask = await read(NewTenant, request)
     limits = ask.limits.over(Limits()) if ask.limits else Limits()
-    made = await admin_of(request).tenancy.create(ask.id, name=ask.name, plan=ask.plan, limits=limits)
+    made = await admin_of(request).tenancy.create(
+        ask.id, name=ask.name, plan=ask.plan, limits=limits, actor=actor_of(request)
+    )
     note(request, "admin.tenant_created", tenant=made.id, plan=made.plan, limits=limit_facts(made.limits))
     return await _whole(request, made)
 
@@ -79,7 +91,7 @@ async def change(request: Request, tenant_id: str) -> dict[str, Any]:
             limits=ask.limits.over(old.limits) if ask.limits else old.limits,
         )
 
-    new = await admin_of(request).tenancy.change(tenant_id, changed)
+    new = await admin_of(request).tenancy.change(tenant_id, changed, actor=actor_of(request))
     note(request, "admin.tenant_changed", tenant=new.id, plan=new.plan, limits=limit_facts(new.limits))
     return await _whole(request, new)
 
@@ -89,7 +101,7 @@ async def suspend(request: Request, tenant_id: str) -> dict[str, Any]:
     """Refuses all requests of the tenant within a second. Its running turns go on to their ends; its data is kept."""
     if tenant_id == identity_of(request).tenant:
         raise Conflict("A tenant cannot suspend itself: its keys could not resume it.", code="own_tenant")
-    tenant = await admin_of(request).tenancy.suspend(tenant_id)
+    tenant = await admin_of(request).tenancy.suspend(tenant_id, actor=actor_of(request))
     note(request, "admin.tenant_suspended", tenant=tenant.id)
     return await _whole(request, tenant)
 
@@ -97,7 +109,7 @@ async def suspend(request: Request, tenant_id: str) -> dict[str, Any]:
 @router.post("/{tenant_id}/resume", summary="Resume a tenant")
 async def resume(request: Request, tenant_id: str) -> dict[str, Any]:
     """Accepts requests of a suspended tenant again."""
-    tenant = await admin_of(request).tenancy.resume(tenant_id)
+    tenant = await admin_of(request).tenancy.resume(tenant_id, actor=actor_of(request))
     note(request, "admin.tenant_resumed", tenant=tenant.id)
     return await _whole(request, tenant)
 
@@ -105,7 +117,7 @@ async def resume(request: Request, tenant_id: str) -> dict[str, Any]:
 @router.delete("/{tenant_id}", summary="Remove a tenant")
 async def remove(request: Request, tenant_id: str) -> dict[str, Any]:
     """Deletes a tenant whose keys are all revoked or expired. Its usage is kept, and its id cannot be used again."""
-    await admin_of(request).tenancy.remove(tenant_id)
+    await admin_of(request).tenancy.remove(tenant_id, actor=actor_of(request))
     note(request, "admin.tenant_removed", tenant=tenant_id)
     return {"id": tenant_id, "object": "tenant.deleted", "deleted": True}
 

@@ -5,8 +5,9 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
+from axon.domain.audit import new_entry
 from axon.errors import NotFound
-from axon.gateway.admin.bodies import admin_of, note
+from axon.gateway.admin.bodies import actor_of, admin_of, note
 from axon.gateway.turn.context import gateway_of
 
 router = APIRouter(tags=["admin"], prefix="/v1/admin/workers")
@@ -24,6 +25,9 @@ async def drain(request: Request, worker_id: str) -> dict[str, Any]:
             code="worker_not_found",
             param="worker_id",
         )
-    await admin_of(request).drains.give(worker_id)
-    note(request, "admin.worker_drained", worker=worker_id)
+    admin = admin_of(request)
+    await admin.drains.give(worker_id)
+    note(request, "admin.worker_drained", worker=worker_id)  # first: the log has it where the trail cannot be written
+    entry = new_entry(at=admin.clock.now(), actor=actor_of(request), kind="worker", name=worker_id, action="drain")
+    await admin.audit.add(entry)
     return {"id": worker_id, "object": "worker", "draining": True}

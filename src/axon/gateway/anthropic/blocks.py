@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
+from axon.domain.content.tool_call import TOOL_CALLS, call_id
 from axon.domain.log.chunk import Chunk, Token
-from axon.domain.tool_call import TOOL_CALLS, call_id
 
 INVALID_JSON = "INVALID_JSON"
 """The key of arguments that are no JSON object, the one that Anthropic's documentation advises clients to use."""

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from axon.domain.content.tool import Toolbox
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
 from axon.domain.tenants.tenant import Tier
-from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput
 from axon.gateway.anthropic.content import InputMessage, TextBlock
 from axon.gateway.anthropic.tools import MAX_TOOLS, ToolBody, ToolChoiceBody, toolbox_of

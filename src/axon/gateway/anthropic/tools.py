@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from axon.domain.tool import CallMode, Toolbox, ToolChoice
+from axon.domain.content.tool import CallMode, Toolbox, ToolChoice
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Wire, at_most
 from axon.gateway.openai.tools import Offered, tools_of

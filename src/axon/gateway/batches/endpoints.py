@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from axon.errors import InvalidInput
 from axon.gateway.directives import CHAT, COMPLETIONS, RESPONSES
 from axon.gateway.http.body import parse
-from axon.gateway.openai.embedding_requests import EmbeddingRequest
+from axon.gateway.openai.encoders.embedding_requests import EmbeddingRequest
 from axon.gateway.openai.requests import ChatRequest, CompletionRequest
 from axon.gateway.responses.items import items_of
 from axon.gateway.responses.requests import ResponseRequest

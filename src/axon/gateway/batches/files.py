@@ -105,7 +105,11 @@ async def content(request: Request, file_id: str) -> Response:
     file = await find_file(request, file_id)
     pieces = room_of(request).bytes.read(file.id)
     first = await anext(pieces, b"")  # a file that cannot be read is answered with an error, not with half a body
-    headers = {"content-length": str(file.num_bytes)}
+    headers = {
+        "content-length": str(file.num_bytes),
+        "content-disposition": "attachment",
+        "content-security-policy": "sandbox",  # whoever opens it in a browser sees bytes, and nothing of it runs
+    }
     return Download(first, pieces, headers=headers)
 
 

@@ -6,9 +6,9 @@ from functools import partial
 from axon.errors import InvalidInput
 from axon.gateway.grpc.asks import embedding_body, in_our_words
 from axon.gateway.grpc.call import GrpcCall
-from axon.gateway.openai.embedded import Embedded, embedded
-from axon.gateway.openai.embedding_requests import EmbeddingRequest
-from axon.gateway.openai.vectors import cut
+from axon.gateway.openai.encoders.embedded import Embedded, embedded
+from axon.gateway.openai.encoders.embedding_requests import EmbeddingRequest
+from axon.gateway.openai.encoders.vectors import cut
 from axon.gateway.turn.asking import Api
 from axon.gateway.vector_directives import EMBEDDINGS
 from axon.v1 import axon_pb2 as pb

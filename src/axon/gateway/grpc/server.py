@@ -114,7 +114,8 @@ async def _answer(call: GrpcCall, method: Method) -> None:
 def _options(limits: GatewayConfig, config: GrpcConfig, turn_s: float) -> list[tuple[str, int]]:
     """Returns the library's options for our limits."""
     return [
-        ("grpc.so_reuseport", 1),  # the port is reserved by a socket that does not listen; see bootstrap/grpc.py
+        # The port is reserved by a socket that does not listen; see bootstrap/gateway/grpc.py.
+        ("grpc.so_reuseport", 1),
         ("grpc.max_receive_message_length", limits.max_body_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_metadata_size", limits.max_header_bytes),

@@ -6,10 +6,10 @@ What the messages of a call say together depends on the tokens alone, not on how
 from collections.abc import Iterable, Sequence
 
 from axon.domain.billing.usage import Usage
+from axon.domain.content.tool_call import call_id
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk, Token
 from axon.domain.tenants.tenant import Tier
-from axon.domain.tool_call import call_id
 from axon.errors import AxonError
 from axon.gateway.offers.wait import Wait
 from axon.gateway.openai.calls import pieces_of

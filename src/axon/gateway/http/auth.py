@@ -39,6 +39,8 @@ class Identity:
     tenant: str
     scopes: frozenset[Scope] = HOLDER
     terms: Terms = field(default_factory=Terms)
+    user: str = ""
+    """Who signed in by name (OpenID Connect) and acts with the key; empty for whoever has the key itself."""
 
 
 class Authenticator:

@@ -95,7 +95,11 @@ def set_cookie(
 
 
 def _is_own(origin: bytes, host: bytes) -> bool:
-    return urlsplit(origin.decode("latin-1")).netloc.lower() == host.decode("latin-1").lower() != ""
+    try:
+        netloc = urlsplit(origin.decode("latin-1")).netloc
+    except ValueError:
+        return False  # no browser's page has such an origin
+    return netloc.lower() == host.decode("latin-1").lower() != ""
 
 
 def _foreign() -> Forbidden:

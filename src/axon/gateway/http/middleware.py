@@ -37,9 +37,13 @@ PUBLIC = frozenset({"/", "/console", "/sign-in", "/livez", "/readyz", "/health"}
 ASSETS = ("/ui/common/", "/ui/chat/", "/ui/console/")
 """Folders of the pages' own files, which need no key either."""
 _SIGNING_IN = frozenset(
-    {("GET", "/ui/sign-in"), ("POST", "/ui/sign-in"), ("GET", "/ui/oidc/start"), ("GET", "/ui/oidc/callback")}
+    {
+        *(("GET", "/ui/sign-in"), ("POST", "/ui/sign-in"), ("POST", "/ui/sign-out")),
+        *(("GET", "/ui/oidc/start"), ("GET", "/ui/oidc/callback")),
+    }
 )
-"""Requests that need no key: they show one or something that stands for it, or ask how to."""
+"""Requests that need no key: they show one or something that stands for it, or ask how to. Whoever's key has ended or
+whose tenant is suspended can still sign out."""
 _QUIET = PUBLIC | {"/ui/{room}/{file}"}
 """Routes whose requests are not logged."""
 OPEN_ROUTES = _QUIET | {path for _, path in _SIGNING_IN}
@@ -56,6 +60,8 @@ _MAX_PATH_CHARS = 200
 _MAX_ADDRESS_CHARS = 64
 _OPENAI_VERSION = b"2020-10-01"
 """The value of the ``openai-version`` header, which OpenAI's clients expect."""
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+"""Turns MIME sniffing off: no browser runs what a tenant uploaded or a model said because it looks like a script."""
 _POLICY_VIOLATION = 1008
 """WebSocket close code (RFC 6455) of a connection that the server does not take."""
 ERROR = "axon.error"
@@ -278,9 +284,12 @@ class _Exchange:
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            message["headers"] = own = [*message.get("headers", ()), *self._headers()]
-            if WEB_SESSION in self._scope and not any(name == b"cache-control" for name, _ in own):
-                own.append((b"cache-control", b"no-store"))  # whoever uses the browser next finds nothing of it
+            headers = [*message.get("headers", ()), *self._headers()]
+            if not any(name == b"x-content-type-options" for name, _ in headers):
+                headers.append(_NO_SNIFFING)
+            if WEB_SESSION in self._scope:  # whoever uses the browser next finds nothing of it
+                headers = [each for each in headers if each[0] != b"cache-control"] + [(b"cache-control", b"no-store")]
+            message["headers"] = headers
         await self._send(message)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:

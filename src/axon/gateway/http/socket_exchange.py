@@ -11,10 +11,10 @@ from starlette.types import Message, Receive, Scope, Send
 from websockets.frames import CloseCode
 
 from axon.errors import AxonError, Draining
+from axon.gateway.http.connection.socket_protocol import LEAVING
 from axon.gateway.http.errors import Internal
 from axon.gateway.http.middleware import ERROR, REQUEST_ID, Middleware, request_id_of
 from axon.gateway.http.refusal import refusal_of
-from axon.gateway.http.socket_protocol import LEAVING
 from axon.gateway.http.tenant_places import TenantPlaces
 
 MIDDLEWARE = "axon.middleware"
@@ -89,7 +89,9 @@ class _SocketExchange:
             await self._send({"type": "websocket.close", "code": code})
 
     async def _answer(self, message: Message) -> None:
-        if message["type"] == "websocket.accept":
-            self._status = _ACCEPTED
+        is_accepted = message["type"] == "websocket.accept"
+        if is_accepted:
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self._request_id.encode())]
         await self._send(message)
+        if is_accepted:
+            self._status = _ACCEPTED

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import structlog
 
-from axon.domain.pin import Known
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Presence
 from axon.domain.registry.deployment import Deployment, Member, MemberState
 from axon.domain.registry.model import Capability, vector_capabilities
 from axon.domain.registry.price import Price
-from axon.domain.served_version import ServedVersion
+from axon.domain.session.pin import Known
 from axon.errors import Unavailable
 from axon.gateway.offers.fleet import Fleet
 from axon.gateway.offers.offer import Listed

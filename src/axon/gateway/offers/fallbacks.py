@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from axon.admission.place import Place
-from axon.domain.pin import Known
 from axon.domain.registry.served import RUNNING
+from axon.domain.session.pin import Known
 from axon.gateway.offers.offer import Offer
 from axon.gateway.offers.offers import Wanted
 

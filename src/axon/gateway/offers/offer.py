@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from axon.domain.pin import Known
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.model import Capability
 from axon.domain.registry.price import Price
-from axon.domain.served_version import ServedVersion
+from axon.domain.session.pin import Known
 from axon.errors import Unavailable
 from axon.gateway.offers.fleet import Fleet
 from axon.gateway.offers.wait import State

@@ -6,14 +6,14 @@ from typing import Protocol
 from axon.admission.line import Line
 from axon.domain.fleet.growth import Growth, awaited, extra_s, growth_of
 from axon.domain.fleet.status import FleetStatus
-from axon.domain.pin import Known, known_of
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.model import Capability
 from axon.domain.registry.price import Price
 from axon.domain.registry.served import served_of
 from axon.domain.registry.snapshot import Snapshot, check_open, price_of
 from axon.domain.registry.version import Version
-from axon.domain.served_version import ServedVersion
+from axon.domain.session.pin import Known, known_of
 from axon.errors import NotFound, Unavailable
 from axon.gateway.offers.fleet import Fleet
 from axon.gateway.offers.offer import Listed

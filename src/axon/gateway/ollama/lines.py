@@ -14,10 +14,10 @@ from axon.gateway.http import ollama
 from axon.gateway.offers.wait import Wait
 from axon.gateway.openai import logprobs
 from axon.gateway.openai.calls import pieces_of
-from axon.gateway.openai.embedded import Embedded
+from axon.gateway.openai.encoders.embedded import Embedded
+from axon.gateway.openai.encoders.vectors import cut, embedding_bodies
 from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.shape import text_of, thinking_of
-from axon.gateway.openai.vectors import cut, embedding_bodies
 
 _encode = msgspec.json.Encoder().encode
 _LENGTH = "length"

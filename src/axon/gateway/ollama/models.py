@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from axon.domain.served_version import ServedVersion
+from axon.domain.model.served_version import ServedVersion
 from axon.errors import InvalidInput
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.offers.offer import Listed

@@ -14,7 +14,7 @@ from axon.errors import InvalidInput, Unsupported
 from axon.gateway.directive import Treatment
 from axon.gateway.directives import OLLAMA_OPTIONS
 from axon.gateway.http.body import Many, Wire, at_most, field_error
-from axon.gateway.openai.embedding_requests import EmbeddingRequest
+from axon.gateway.openai.encoders.embedding_requests import EmbeddingRequest
 from axon.gateway.openai.formats import Schema
 from axon.gateway.openai.requests import ChatRequest, CompletionRequest
 from axon.gateway.openai.tools import MAX_TOOLS

@@ -18,7 +18,7 @@ from axon.gateway.ollama.requests import OllamaChatRequest, OllamaEmbedRequest, 
 from axon.gateway.openai import chat as chats
 from axon.gateway.openai import completions
 from axon.gateway.openai.answer import answer
-from axon.gateway.openai.embedded import embedded
+from axon.gateway.openai.encoders.embedded import embedded
 from axon.gateway.turn.asking import Api
 from axon.gateway.turn.body import read_body
 from axon.gateway.turn.context import find_model, gateway_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from axon.domain.content.tool_call import CallPiece, call_id
 from axon.domain.log.chunk import Token
-from axon.domain.tool_call import CallPiece, call_id
 
 
 def pieces_of(tokens: Iterable[Token]) -> list[CallPiece]:

@@ -12,7 +12,16 @@ from axon.domain.reply import (
     ResponseReply,
 )
 from axon.domain.turn import TurnState
-from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expired, ShareTooSmall, Unsupported
+from axon.errors import (
+    AxonError,
+    Cancelled,
+    ContextTooLong,
+    EngineError,
+    Expired,
+    ShareTooSmall,
+    Unavailable,
+    Unsupported,
+)
 
 
 def failure(last: Chunk, reply: Reply) -> AxonError | None:
@@ -28,6 +37,8 @@ def failure(last: Chunk, reply: Reply) -> AxonError | None:
             return Unsupported(message, param="logprobs")
         case TurnState.FAILED, Failure.ADAPTER_UNUSABLE:
             return Unsupported(message, code=Failure.ADAPTER_UNUSABLE, param="model")
+        case TurnState.FAILED, Failure.ADAPTER_UNAVAILABLE:
+            return Unavailable(message, code=Failure.ADAPTER_UNAVAILABLE, param="model")
         case TurnState.FAILED, code:
             return EngineError(message, code=code or None)
         case TurnState.EXPIRED, _:

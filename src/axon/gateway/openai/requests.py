@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from axon.domain.content.tool import Toolbox
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
 from axon.domain.tenants.tenant import Tier
-from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.formats import Structured

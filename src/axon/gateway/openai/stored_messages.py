@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.gateway.openai.requests import Message
 
 _CALL = "function_call"

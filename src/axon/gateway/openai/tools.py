@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from pydantic import Field
 
-from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
+from axon.domain.content.tool import CallMode, Tool, Toolbox, ToolChoice
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
 

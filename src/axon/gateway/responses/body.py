@@ -7,10 +7,10 @@ import msgspec
 
 from axon.domain.answer import Part, parts_of
 from axon.domain.billing.usage import Usage
-from axon.domain.conversation import answer_status, answers, is_conversation
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk, Token
 from axon.domain.reply import ResponseReply
+from axon.domain.session.conversation import answer_status, answers, is_conversation
 from axon.domain.tenants.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.gateway.openai import logprobs

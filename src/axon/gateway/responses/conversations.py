@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from axon.domain.conversation import PREFIX, Conversation
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.session.conversation import PREFIX, Conversation
 from axon.domain.tenants.storage import Stored
 from axon.domain.turn import Turn
 from axon.errors import InvalidInput, NotFound

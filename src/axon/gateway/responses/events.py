@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from axon.domain.conversation import answer_id, answer_status, call_item_id
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.content.tool_call import CallPiece, call_id
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk
-from axon.domain.tool_call import CallPiece, call_id
+from axon.domain.session.conversation import answer_id, answer_status, call_item_id
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import AxonError, StreamDiverged
 from axon.gateway.offers.wait import Wait

@@ -1,13 +1,17 @@
-"""The history that a response continues: its conversation's, or that of an earlier response. Renders no prompt."""
+"""The history that a response continues or begins: a conversation's, or an earlier response's. Renders no prompt."""
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from starlette.requests import Request
 
-from axon.domain.conversation import History
-from axon.errors import InvalidInput, NotCompleted, NotFound
+from axon.domain.ids import new_id
+from axon.domain.session.conversation import PREFIX, History
+from axon.domain.tenants.storage import Stored
+from axon.errors import AxonError, InvalidInput, NotCompleted, NotFound
 from axon.gateway.responses.requests import Context, ResponseRequest
 from axon.gateway.turn.context import Gateway, gateway_of, identity_of
+from axon.gateway.turn.entry import Entry
 
 BUSY_HEADER = "x-axon-when-busy"
 """Request header: ``wait`` or ``refuse``, for when an earlier turn of the same session still runs."""
@@ -27,15 +31,54 @@ async def history_of(request: Request, ask: ResponseRequest, job_id: str, held: 
     if not ask.previous_response_id:
         if root := branch_of(request, ask):
             await histories.require(tenant, root)
+        if ask.begins is not None:
+            return History(session=new_id(PREFIX, gateway.clock.now()))
         return History(session=job_id)
     history = await _before(gateway, tenant, ask.previous_response_id, wait_s=wait_s)
     return await histories.go_on(tenant, history, job_id) if ask.stored else history
 
 
+@asynccontextmanager
+async def begun(request: Request, ask: ResponseRequest, entry: Entry, session: str) -> AsyncIterator[None]:
+    """Stores the conversation ``session`` that the response begins, if it does, while the block accepts the turn.
+
+    If the turn is not accepted, the conversation is taken back. The conversation's lock is held meanwhile, so that no
+    turn of another request can be its first one.
+    """
+    if ask.begins is None:
+        yield
+        return
+    gateway, who = gateway_of(request), identity_of(request)
+    conversations, histories = gateway.sessions.conversations, gateway.sessions.histories
+    async with (
+        gateway.quota.room(who.tenant, who.terms, Stored(num_objects=1)),  # its bytes are the request's
+        await histories.lock(session, wait_s=0.0),
+    ):
+        try:
+            await conversations.begin(who.tenant, session, ask.begins, entry.id)
+            yield
+        finally:
+            first = entry.job if entry.is_accepted else await entry.twin()
+            if first is None or first.session != session:
+                with suppress(AxonError):  # then it is empty until it is erased like any other
+                    await conversations.take_back(session)
+
+
+async def begun_again(request: Request, ask: ResponseRequest, entry: Entry) -> None:
+    """Stores the conversation of a repeated request's turn if it is not there: the first request may have taken it back
+    because nobody could tell it that its turn was accepted."""
+    if ask.begins is not None and not entry.is_new:
+        tenant, conversations = identity_of(request).tenant, gateway_of(request).sessions.conversations
+        try:
+            await conversations.get(tenant, entry.job.session)
+        except NotFound:
+            await conversations.begin(tenant, entry.job.session, ask.begins, entry.id)
+
+
 def branch_of(request: Request, ask: Context) -> str:
     """Returns the conversation from whose start the response branches off; empty if it does not."""
     root = request.headers.get(BRANCH_HEADER, "")
-    if root and (ask.conversation_id or ask.previous_response_id):
+    if root and (ask.conversation or ask.previous_response_id):
         raise InvalidInput(
             f"{BRANCH_HEADER} begins at a conversation's start, so neither 'conversation' nor 'previous_response_id' "
             "can be used with it.",

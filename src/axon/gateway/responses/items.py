@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from axon.domain.content.item import Item
 from axon.domain.ids import new_id
-from axon.domain.item import Item
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire
 from axon.gateway.http.paging import Look

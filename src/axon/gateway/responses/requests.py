@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from axon.domain.content.tool import Toolbox
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
 from axon.domain.tenants.tenant import Tier
-from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput
 from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.formats import Form, TextFormat, form_of_text
@@ -37,9 +37,10 @@ Name = Annotated[str, Field(max_length=512)]
 
 
 class ConversationName(Wire):
-    """A conversation, named as an object."""
+    """A conversation, named by its id; without one, a new one with this metadata."""
 
-    id: Name
+    id: Name | None = None
+    metadata: Metadata | None = None
 
 
 class TextOptions(Wire):
@@ -66,6 +67,8 @@ class Context(Wire):
     instructions: str | None = None
     previous_response_id: Name | None = None
     conversation: Name | ConversationName | None = None
+    """The conversation that the response belongs to. An object with ``metadata`` and without ``id`` begins a new one;
+    the answer has its id."""
     truncation: Literal["auto", "disabled"] | None = None
     tools: Annotated[Many[ResponseTool], Field(max_length=MAX_TOOLS)] | None = None
     """Functions that the model may call."""
@@ -92,11 +95,33 @@ class Context(Wire):
     @property
     def conversation_id(self) -> str:
         """The id of the conversation that the response belongs to; empty if it belongs to none."""
-        return self.conversation.id if isinstance(self.conversation, ConversationName) else self.conversation or ""
+        named = self.conversation
+        return (named.id if isinstance(named, ConversationName) else named) or ""
+
+    @property
+    def begins(self) -> dict[str, str] | None:
+        """The metadata of the conversation that the response begins; None if it begins none."""
+        named = self.conversation
+        return named.metadata if isinstance(named, ConversationName) and named.id is None else None
 
     def check(self) -> None:
         """Raises ``InvalidInput`` if fields contradict each other or the input is missing."""
-        if self.previous_response_id and self.conversation_id:
+        named = self.conversation
+        if named == "" or (
+            isinstance(named, ConversationName) and (named.id == "" or (named.id is None and named.metadata is None))
+        ):
+            raise InvalidInput(
+                "'conversation' needs an 'id', or 'metadata' to begin a new one.",
+                param="conversation.id",
+                code="missing_required_parameter",
+            )
+        if isinstance(named, ConversationName) and named.id is not None and named.metadata is not None:
+            raise InvalidInput(
+                "'metadata' begins a new conversation; POST /v1/conversations/{id} changes that of another.",
+                param="conversation.metadata",
+                code="mutually_exclusive_parameters",
+            )
+        if self.previous_response_id and (self.conversation_id or self.begins is not None):
             raise InvalidInput(
                 "'previous_response_id' and 'conversation' cannot be used together.",
                 param="previous_response_id",
@@ -146,7 +171,7 @@ class ResponseRequest(Context):
             raise InvalidInput(
                 "A background response must be stored: no client could read it otherwise.", param="store"
             )
-        if not self.stored and self.conversation_id:
+        if not self.stored and (self.conversation_id or self.begins is not None):
             raise InvalidInput("A response in a conversation is a part of it and must be stored.", param="store")
 
     @property

@@ -12,11 +12,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axon.domain.conversation import History
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.content.tool import Toolbox
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
-from axon.domain.tool import Toolbox
+from axon.domain.session.conversation import History
 from axon.domain.turn import Turn, ended, opened
 from axon.gateway.directive import Directives
 from axon.gateway.directives import RESPONSES
@@ -32,7 +32,7 @@ from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
 from axon.gateway.responses.body import response_body
 from axon.gateway.responses.finding import find, resumed
-from axon.gateway.responses.history import branch_of, history_of, peek
+from axon.gateway.responses.history import begun, begun_again, branch_of, history_of, peek
 from axon.gateway.responses.items import ITEM, check_results, items_of, messages_of
 from axon.gateway.responses.requests import Context, ResponseRequest
 from axon.gateway.responses.tools import choice_text, tools_text
@@ -98,9 +98,12 @@ async def accepted(
             history = await history_of(request, ask, entry.id, held)
             require_room(history, items)
             check_results((*history.items, *items))
-            await entry.accept(await _job(request, ask, toolbox, entry, wanted, history, items, grammar))
+            job = await _job(request, ask, toolbox, entry, wanted, history, items, grammar)
+            async with begun(request, ask, entry, history.session):
+                await entry.accept(job)
     if entry.job.purged:
         raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
+    await begun_again(request, ask, entry)
     return entry, ask
 
 
@@ -189,7 +192,7 @@ async def _job(
             entry,
             wanted,
             session=history.session if ask.stored else "",
-            is_first=history.session == entry.id,
+            is_first=history.session == entry.id or ask.begins is not None,
             prompt_cache_key=ask.prompt_cache_key,
         )
         grammars = gateway_of(request).grammars.of(identity_of(request).tenant)

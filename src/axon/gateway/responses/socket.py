@@ -22,8 +22,8 @@ from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.errors import AxonError, Draining, LimitReached, Unauthenticated
 from axon.gateway.directives import SOCKET
+from axon.gateway.http.connection.socket_protocol import ARRIVING, LEAVING
 from axon.gateway.http.scopes import NEEDED, require_scope
-from axon.gateway.http.socket_protocol import ARRIVING, LEAVING
 from axon.gateway.offers.wait import Wait
 from axon.gateway.responses import events
 from axon.gateway.responses.envelope import SocketMessages
@@ -105,8 +105,8 @@ class _ResponsesSocket:
     async def run(self) -> None:
         """Serves the WebSocket until either side closes it."""
         await self._receive()  # websocket.connect
-        await self._raw_send({"type": "websocket.accept"})
         with suppress(OSError):  # the client has left
+            await self._raw_send({"type": "websocket.accept"})
             if close := await self._until_closed():
                 await self._raw_send({"type": "websocket.close", "code": close.code, "reason": close.reason})
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import Field
 
-from axon.domain.tool import Toolbox
+from axon.domain.content.tool import Toolbox
 from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.tools import (
     MAX_TOOLS,

@@ -9,7 +9,7 @@ from functools import partial
 from starlette.requests import Request
 
 from axon.domain.job import Job
-from axon.domain.pin import Pin
+from axon.domain.session.pin import Pin
 from axon.domain.tenants.tenant import Tier
 from axon.domain.turn import Turn
 from axon.errors import AxonError, LimitReached, Unavailable

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from axon.domain.tool import CallMode, Tool, Toolbox
+from axon.domain.content.tool import CallMode, Tool, Toolbox
 from axon.errors import InvalidInput
 from axon.gateway.turn.target import Target
 from axon.sessions.grammars import TenantGrammars

@@ -11,7 +11,7 @@ from axon.admission.ticket import Ticket
 from axon.dispatch.dispatch import Dispatch
 from axon.domain.job import Job
 from axon.domain.turn import Turn
-from axon.errors import AxonError
+from axon.errors import AxonError, Conflict
 from axon.gateway.turn.ask import Ask, asked_at, entrant_of
 from axon.gateway.turn.duplicates import Duplicates
 from axon.telemetry import logs
@@ -84,6 +84,17 @@ class Entry:
         ask = asked_at(self.ask, place)
         await self._admitted.switch(ask, self.id)
         self.ask = ask
+
+    async def twin(self) -> Job | None:
+        """Returns the job that the log has under this entry's id and that is not cancelled, if any: a duplicate
+        request's, or its own if its acceptance was not confirmed."""
+        if self._admitted is None:
+            return None
+        try:
+            first = await self._admitted.duplicates.accepted(self.ask)
+        except Conflict:
+            return None
+        return first.job if first is not None and first.job.id == self.id else None
 
     async def withdraw(self) -> None:
         """Gives the ticket back, unless a duplicate request's turn has the same id and with it the ticket."""

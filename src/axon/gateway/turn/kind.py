@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from axon.domain.served_version import ServedVersion
+from axon.domain.model.served_version import ServedVersion
 from axon.errors import Unsupported
 
 
@@ -13,7 +13,7 @@ class Kind(StrEnum):
     VECTORS = "embeddings"
     CLASSES = "classification"
     SCORES = "scores"
-    """Of pairs of texts: cosines of their vectors, or what a cross-encoder gives."""
+    """It wants scores of pairs of texts: cosines of their vectors, or what a cross-encoder gives."""
 
 
 def check_kind(served: ServedVersion, kind: Kind) -> None:

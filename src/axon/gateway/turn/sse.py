@@ -148,12 +148,12 @@ async def until_disconnected(work: Coroutine[Any, Any, None], receive: Receive) 
     Two tasks instead of Starlette's task group, which costs several times as much.
     """
     working = asyncio.create_task(work)
-    await race(working, asyncio.create_task(_disconnected(receive)))
+    await race(working, asyncio.create_task(disconnected(receive)))
     if not working.cancelled():
         working.result()
 
 
-async def _disconnected(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
     """Returns when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -7,13 +7,13 @@ from functools import partial
 from starlette.requests import Request
 
 from axon.admission.place import Place
-from axon.domain.adapter import JobAdapter, adapted, mark_of, split_adapted
+from axon.domain.model.adapter import JobAdapter, adapted, mark_of, split_adapted
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.moved import Moved
-from axon.domain.pin import Pin, pin_key, with_adapter
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.price import Price
 from axon.domain.registry.snapshot import first_version, named_version
-from axon.domain.served_version import ServedVersion
+from axon.domain.session.pin import Pin, pin_key, with_adapter
 from axon.errors import Unsupported
 from axon.gateway.offers.fallbacks import holder_of, known_among, offer_at
 from axon.gateway.offers.offers import Wanted

@@ -1,15 +1,10 @@
-"""The messages between a gateway and the process that compiles its grammars, as msgpack in frames. Does no I/O."""
+"""The messages between a gateway and the process that compiles its grammars, as msgpack. Does no I/O."""
 
 import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
-
-from axon.runtime.framing import framed
-
-READY = framed(b"")
-"""The process's first frame, an empty one: it has imported what it needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +49,8 @@ _TASK, _RESULT = msgspec.msgpack.Decoder(Task), msgspec.msgpack.Decoder(Result)
 
 
 def encode(message: Task | Result) -> bytes:
-    """Returns the message as one frame."""
-    return framed(_ENCODER.encode(message))
+    """Returns the message as the body of a frame."""
+    return _ENCODER.encode(message)
 
 
 def decode_task(body: bytes) -> Task:

@@ -3,8 +3,9 @@
 from collections.abc import Container, Mapping
 from enum import StrEnum
 
+from axon.text import harmony
 from axon.text.tokenizer import Tokenizer
-from axon.text.tools import hermes, llama_json, mistral, pythonic, qwen3_coder
+from axon.text.tools import harmony_calls, hermes, llama_json, mistral, pythonic, qwen3_coder
 from axon.text.tools.pattern import Pattern, literal
 from axon.text.tools.tape import CONTROL, CutOff, Enough, Reading, Said, Tape
 
@@ -17,6 +18,7 @@ class CallFormat(StrEnum):
     PYTHONIC = "pythonic"
     MISTRAL = "mistral"
     QWEN3_CODER = "qwen3_coder"
+    HARMONY = "harmony"
 
 
 _SIGNS = (
@@ -31,6 +33,7 @@ _MARKS: Mapping[CallFormat, tuple[str, ...]] = {
     CallFormat.HERMES: (hermes.OPEN, hermes.CLOSE),
     CallFormat.QWEN3_CODER: (hermes.OPEN, hermes.CLOSE),
     CallFormat.MISTRAL: (mistral.CALLS, mistral.CALL_ID, mistral.ARGS),
+    CallFormat.HARMONY: (harmony.CHANNEL, harmony.CONSTRAIN, harmony.MESSAGE),
 }
 """Words of a format that are control tokens of some models, which have no text of their own."""
 
@@ -39,6 +42,8 @@ def call_format_of(source: str) -> CallFormat | None:
     """The format that a chat template teaches; None if it knows no tools, or none in a format that is known here."""
     if "tools" not in source:
         return None
+    if harmony.is_harmony(source):
+        return CallFormat.HARMONY
     return next((format for sign, format in _SIGNS if sign in source.replace('\\"', '"')), None)
 
 
@@ -67,7 +72,9 @@ class CallSplitter:
 
         ``formed``: the choice is either calls, from its first character on, or text in which none are looked for.
         """
-        self._text_of = {token_id: CONTROL + mark for mark, token_id in marks.items()}
+        self._has_headers = CallFormat(format) is CallFormat.HARMONY
+        # The marks of headers are read before their text comes here.
+        self._text_of = {} if self._has_headers else {token_id: CONTROL + mark for mark, token_id in marks.items()}
         self._tape = Tape(max_calls)
         self._parser = _parser(CallFormat(format), self._tape, marks, text_parameters)
         if formed:
@@ -89,6 +96,11 @@ class CallSplitter:
     def mark(self, token_id: int) -> str:
         """The text by which ``push`` knows a control token; empty for every other token."""
         return self._text_of.get(token_id, "")
+
+    def opening(self, function: str) -> str:
+        """The text by which ``push`` knows that the body of a message with a header is a call of this function; empty
+        where calls have no headers."""
+        return harmony_calls.opening(function) if self._has_headers else ""
 
     def push(self, piece: str) -> Said:
         """Returns the text of the answer and the pieces of calls that this piece completes."""
@@ -127,7 +139,8 @@ def _calls_or_text(tape: Tape, calls: Reading[None], sign: Pattern) -> Reading[N
 def _sign(format: CallFormat, marks: Mapping[str, int]) -> Pattern:
     """The first characters of calls, as a grammar writes them. Compact JSON begins with none of them but ``[``, behind
     which the parser of pythonic calls tells a list from calls."""
-    word = {CallFormat.LLAMA_JSON: '{"name": "', CallFormat.PYTHONIC: "["}.get(format)
+    words = {CallFormat.LLAMA_JSON: '{"name": "', CallFormat.PYTHONIC: "[", CallFormat.HARMONY: harmony_calls.OPEN}
+    word = words.get(format)
     word = word or _shown(mistral.CALLS if format is CallFormat.MISTRAL else hermes.OPEN, marks)
     return Pattern(r"\s*", *literal(word))
 
@@ -152,3 +165,5 @@ def _parser(format: CallFormat, tape: Tape, marks: Mapping[str, int], text_param
             return llama_json.read(tape)
         case CallFormat.PYTHONIC:
             return pythonic.read(tape)
+        case CallFormat.HARMONY:
+            return harmony_calls.read(tape)

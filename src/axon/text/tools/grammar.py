@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from axon.domain.tool import CallMode, Tool, Toolbox
+from axon.domain.content.tool import CallMode, Tool, Toolbox
+from axon.text import harmony
 from axon.text.grammar import Grammar, embedded, lark_grammar, quoted
 from axon.text.tools import hermes, mistral
 from axon.text.tools.formats import CallFormat
@@ -62,7 +63,10 @@ def call_grammar(
             calls = rules.python_calls()
             rules.whole(['"[" call (", " call)* "]"' if many else '"[" call "]"'], "[", must=must)
             rules.add("call", calls)
-    return replace(lark_grammar(rules.text), form=form.text if form else "")
+        case CallFormat.HARMONY:
+            rules.messages(must=must)
+    headed = format is CallFormat.HARMONY
+    return replace(lark_grammar(rules.text), form=form.text if form else "", headed=headed)
 
 
 class _Rules:
@@ -108,6 +112,19 @@ class _Rules:
     def whole(self, calls: Sequence[str], sign: str, *, must: bool) -> None:
         """An answer that is a call or, where it need not be, text that begins with another character."""
         self.add("start", [*calls, *self._or_form] if must else [*calls, f"/[^\\{sign}]{_FREE}*/", '""'])
+
+    def messages(self, *, must: bool) -> None:
+        """Messages of the harmony format with their headers: one call, or text. A call ends the answer."""
+        channel, message = self._mark(harmony.CHANNEL), self._mark(harmony.MESSAGE)
+        constrain = self._mark(harmony.CONSTRAIN) if harmony.CONSTRAIN in self._marks else ""
+        to_body = f"{constrain} {quoted('json')} {message}"
+        calls = [
+            f"{quoted(f'commentary to=functions.{tool.name} ')} {to_body} {embedded(schema)}"
+            for tool, schema in self._tools
+        ]
+        texts = self._or_form if must else [f"/{_FREE}*/"]
+        self.add("start", [f"{channel} call", *(f"{channel} {quoted('final')} {message} {text}" for text in texts)])
+        self.add("call", calls)
 
     def _free(self, rest: str, mark: str, only: str, *, must: bool, many: bool) -> None:
         """The start: ``only`` where the answer must call; else text in which ``rest`` follows each ``mark``."""

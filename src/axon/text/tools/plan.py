@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from axon.domain.content.tool import Tool, Toolbox
 from axon.domain.sampling import Sampling
-from axon.domain.tool import Tool, Toolbox
 from axon.text.grammar import Grammar
 from axon.text.tools.formats import CallFormat
 from axon.text.tools.prompt import PLAIN, Dialect

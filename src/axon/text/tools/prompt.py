@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from axon.domain.tool import Tool
+from axon.domain.content.tool import Tool
 from axon.text.template import Json, Message
 from axon.text.tools.formats import CallFormat
 
@@ -75,7 +75,7 @@ def prepared(
         return (_with_preamble(plain, shown) if shown else plain), None
     if has_calls and dialect.format is CallFormat.MISTRAL:
         return [_with_short_ids(message) for message in messages], shown
-    if has_calls and dialect.format is CallFormat.LLAMA_JSON:
+    if has_calls and dialect.format in (CallFormat.LLAMA_JSON, CallFormat.HARMONY):
         return [*_one_at_a_time(messages)], shown
     return messages, shown
 
@@ -145,7 +145,8 @@ def _short_id(call_id: Json) -> str:
 
 
 def _one_at_a_time(messages: Sequence[Message]) -> Iterator[Message]:
-    """One message for each call, with its result after it: Llama's templates refuse several calls in one message."""
+    """One message for each call, with its result after it: Llama's templates refuse several calls in one message, and
+    those of gpt-oss leave out all but the first."""
     results = {
         str(each["tool_call_id"]): each for each in messages if each["role"] == "tool" and "tool_call_id" in each
     }

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from axon.domain.tool_call import CallPiece
+from axon.domain.content.tool_call import CallPiece
 from axon.text.tools.pattern import Pattern
 
 T = TypeVar("T")

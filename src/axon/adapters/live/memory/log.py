@@ -187,14 +187,16 @@ class MemoryTokenLog:
         stream = self._find(job_id)
         if stream is None:
             return None
+        cancelled = stream.cancelled(self._clock.monotonic())
         return LogView(
             body=stream.body,
             epoch=stream.epoch,
             owner=stream.owner,
             last=stream.last,
             ended=stream.ended,
-            cancelled=stream.cancelled(self._clock.monotonic()),
+            cancelled=cancelled,
             asked=stream.asked,
+            absent=cancelled and not stream.cancel,
             chunks=() if after is None else stream.past(after),
         )
 

@@ -1,7 +1,7 @@
 """Embedded pins: the versions that this process's sessions are pinned to. Knows no deployment."""
 
 from axon.adapters.live.memory.expiring import Expiring
-from axon.domain.pin import Pin
+from axon.domain.session.pin import Pin
 from axon.runtime.clock import Clock
 
 

@@ -26,6 +26,8 @@ _NO_CHUNKS = 2**52
 """A seq beyond every stream's end, for a look at a stream without its chunks."""
 _ASKED = 2
 """Value of the field ``cancel`` of a job whose client asked for its cancellation; any other cancelled job has 1."""
+_ABSENT = 3
+"""What ``read.lua`` says of a job whose reader is away and that nobody cancelled."""
 
 
 class RedisTokenLog:
@@ -107,6 +109,7 @@ def _view(found: Any, after: int) -> LogView | None:
         ended=bool(ended),
         cancelled=bool(cancelled),
         asked=cancelled == _ASKED,
+        absent=cancelled == _ABSENT,
         chunks=tuple(chunk for chunk in chunks if chunk.tokens or chunk.ends or chunk.terminal),
     )
 

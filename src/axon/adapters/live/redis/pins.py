@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from axon.adapters.live.redis.client import RedisClient, milliseconds
 from axon.adapters.live.redis.scripts import load
-from axon.domain.pin import Pin
+from axon.domain.session.pin import Pin
 
 _PIN, _MOVE, _CONFIRM = load("pin"), load("move_pin"), load("confirm_pin")
 _FIELDS = ("generation", "version", "moved_from", "reason")

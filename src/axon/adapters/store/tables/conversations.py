@@ -10,8 +10,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import known_ids_only, translated
-from axon.domain.conversation import Conversation, Entry, is_titled
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.session.conversation import Conversation, Entry, is_titled
 from axon.errors import DependencyDown
 
 _CONVERSATIONS, _ENTRIES, _HIDDEN = schema.conversations, schema.entries, schema.hidden_items
@@ -107,7 +107,7 @@ class SqlConversations:
         hide = self._insert(_HIDDEN).values(conversation=conversation_id, id=item_id).on_conflict_do_nothing()
         own = select(_ENTRIES).where(_ENTRIES.c.conversation == conversation_id).with_for_update()
         with translated():
-            async with self._database.begin() as connection:
+            async with self._database.begin(erases=True) as connection:
                 await connection.execute(hide)
                 for row in (await connection.execute(own)).all():
                     entry = _entry(row)
@@ -121,7 +121,7 @@ class SqlConversations:
     async def erase(self, conversation_ids: Sequence[str]) -> None:
         ids = list(conversation_ids)
         with translated():
-            async with self._database.begin() as connection:
+            async with self._database.begin(erases=True) as connection:
                 await connection.execute(delete(_ENTRIES).where(_ENTRIES.c.conversation.in_(ids)))
                 await connection.execute(delete(_HIDDEN).where(_HIDDEN.c.conversation.in_(ids)))
                 await connection.execute(delete(_CONVERSATIONS).where(_CONVERSATIONS.c.id.in_(ids)))

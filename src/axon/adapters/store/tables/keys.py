@@ -9,8 +9,9 @@ from sqlalchemy.exc import IntegrityError
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import known_ids_only, translated
-from axon.adapters.store.tables import limits
+from axon.adapters.store.tables import audit, limits
 from axon.adapters.store.tables.tenants import tenant_of
+from axon.domain.audit import AuditEntry
 from axon.domain.tenants.access import Access
 from axon.domain.tenants.key import Key, Scope
 from axon.domain.tenants.tenant import DEFAULT_PLAN, Plan, Tenant
@@ -53,11 +54,12 @@ class SqlKeys:
                 if rows:
                     await connection.execute(_TOUCH, rows)
 
-    async def add(self, key: Key) -> None:
+    async def add(self, key: Key, *, entry: AuditEntry | None = None) -> None:
         with translated():
             try:
                 async with self._database.begin() as connection:
                     await connection.execute(insert(schema.keys).values(_row(key)))
+                    await audit.write(connection, entry)
             except IntegrityError as error:
                 raise _exists(key) from error
 
@@ -78,14 +80,16 @@ class SqlKeys:
                 rows = (await connection.execute(own)).all()
         return [_key(row) for row in rows]
 
-    async def revoke(self, key_id: str, *, at: float) -> bool:
-        change = update(schema.keys).where(_COLUMNS.id == key_id)
-        num_revoked = 0
+    async def revoke(self, key_id: str, *, at: float, entry: AuditEntry | None = None) -> bool:
+        valid = update(schema.keys).where(_COLUMNS.id == key_id).where(_COLUMNS.revoked_at.is_(None))
+        is_known = False
         with known_ids_only():
             async with self._database.begin() as connection:
-                result = await connection.execute(change.values(revoked_at=func.coalesce(_COLUMNS.revoked_at, at)))
-                num_revoked = result.rowcount
-        return num_revoked > 0
+                if (await connection.execute(valid.values(revoked_at=at))).rowcount:
+                    await audit.write(connection, entry)
+                found = await connection.execute(select(_COLUMNS.id).where(_COLUMNS.id == key_id))
+                is_known = found.one_or_none() is not None
+        return is_known
 
     async def revoked(self, key_ids: Collection[str]) -> frozenset[str]:
         query = select(_COLUMNS.id).where(_COLUMNS.id.in_(key_ids)).where(_COLUMNS.revoked_at.is_not(None))
@@ -93,7 +97,7 @@ class SqlKeys:
             async with self._database.connect() as connection:
                 return frozenset((await connection.execute(query)).scalars())
 
-    async def rotate(self, new: Key, *, until: float) -> bool:
+    async def rotate(self, new: Key, *, until: float, entry: AuditEntry | None = None) -> bool:
         sooner = case((_COLUMNS.expires_at < until, _COLUMNS.expires_at), else_=until)
         old = update(schema.keys).where(_COLUMNS.id == new.previous)
         with translated():
@@ -102,6 +106,7 @@ class SqlKeys:
                     if not (await connection.execute(old.values(expires_at=sooner))).rowcount:
                         return False
                     await connection.execute(insert(schema.keys).values(_row(new)))
+                    await audit.write(connection, entry)
             except IntegrityError as error:
                 raise _exists(new) from error
         return True

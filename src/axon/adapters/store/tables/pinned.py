@@ -8,8 +8,8 @@ from sqlalchemy import Row, Select, distinct, exists, func, select
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import known_ids_only
-from axon.domain.adapter import adapted
-from axon.domain.pin import LastPin, Pin
+from axon.domain.model.adapter import adapted
+from axon.domain.session.pin import LastPin, Pin
 
 _COLUMNS = schema.turns.c
 _SAID = (_COLUMNS.generation, _COLUMNS.version, _COLUMNS.adapter, _COLUMNS.opened_at)
@@ -41,7 +41,7 @@ class SqlPinnedSessions:
         return [row.pin for row in await self._rows(select(_COLUMNS.pin).where(*own).distinct())]
 
     def queries(self, key: str) -> tuple[Select[Any], Select[Any]]:
-        """Queries for the turn that decides a pin, and for the newest one under it; see ``domain/pin.py``."""
+        """Queries for the turn that decides a pin, and for the newest one under it; see ``domain/session/pin.py``."""
         highest = select(*_SAID).where(_COLUMNS.pin == key, _COLUMNS.pin != "").order_by(_COLUMNS.generation.desc())
         return (
             highest.order_by(_COLUMNS.ordinal, _COLUMNS.opened_at, _COLUMNS.id).limit(1),

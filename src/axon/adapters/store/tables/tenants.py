@@ -10,7 +10,8 @@ from sqlalchemy.exc import IntegrityError
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import known_ids_only, translated
-from axon.adapters.store.tables import limits
+from axon.adapters.store.tables import audit, limits
+from axon.domain.audit import AuditEntry
 from axon.domain.tenants.tenant import Tenant
 from axon.errors import Conflict, DependencyDown
 
@@ -28,15 +29,15 @@ class SqlTenants:
         insert_once: Any = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
         self._note_removed = insert_once(schema.removed_tenants).on_conflict_do_nothing()
 
-    async def add(self, tenant: Tenant) -> Tenant:
+    async def add(self, tenant: Tenant, *, entry: AuditEntry | None = None) -> Tenant:
         for _ in range(_TRIES):
             with translated():
                 try:
-                    return await self._insert(tenant)
+                    return await self._insert(tenant, entry)
                 except IntegrityError as error:
                     failure = error
             if await self.get(tenant.id) is not None:
-                raise Conflict(f"There is a tenant {tenant.id} already.", code="tenant_exists") from failure
+                raise Conflict(f"There is a tenant {tenant.id} already.", code="tenant_exists", param="id") from failure
         raise DependencyDown("No place could be had for the tenant; too many are made at once.")
 
     async def get(self, tenant_id: str) -> Tenant | None:
@@ -54,26 +55,29 @@ class SqlTenants:
                 rows = (await connection.execute(query)).all()
         return [tenant_of(row) for row in rows]
 
-    async def change(self, old: Tenant, new: Tenant) -> bool:
+    async def change(self, old: Tenant, new: Tenant, *, entry: AuditEntry | None = None) -> bool:
         before, after = _row(old), _row(new)
         unchanged = [_COLUMNS[name].is_not_distinct_from(before[name]) for name in _CHANGEABLE]
         change = update(schema.tenants).where(and_(_COLUMNS.id == old.id, *unchanged))
         with translated():
             async with self._database.begin() as connection:
                 changed = await connection.execute(change.values({name: after[name] for name in _CHANGEABLE}))
+                if changed.rowcount:
+                    await audit.write(connection, entry)
                 return changed.rowcount > 0
 
-    async def remove(self, tenant_id: str, *, at: float) -> bool:
+    async def remove(self, tenant_id: str, *, at: float, entry: AuditEntry | None = None) -> bool:
         num_removed = 0
         with known_ids_only():
             async with self._database.begin() as connection:
                 gone = await connection.execute(delete(schema.tenants).where(_COLUMNS.id == tenant_id))
                 if gone.rowcount:
                     await connection.execute(self._note_removed, {"id": tenant_id, "removed_at": at})
+                    await audit.write(connection, entry)
             num_removed = gone.rowcount
         return num_removed > 0
 
-    async def _insert(self, tenant: Tenant) -> Tenant:
+    async def _insert(self, tenant: Tenant, entry: AuditEntry | None) -> Tenant:
         async with self._database.begin() as connection:
             made = insert(schema.tenants).values({**_row(tenant), "place": _free_place()}).returning(*_COLUMNS)
             row = (await connection.execute(made)).one()
@@ -83,7 +87,9 @@ class SqlTenants:
                 raise Conflict(
                     f"There was a tenant {tenant.id}, and what it had is kept under this id; choose another one.",
                     code="tenant_removed",
+                    param="id",
                 )
+            await audit.write(connection, entry)
             return tenant_of(row)
 
 

@@ -8,16 +8,17 @@ import structlog
 from sqlalchemy import Row
 
 from axon.adapters.store.driver_errors import VALUE_ERRORS
-from axon.domain import conversation, wire
-from axon.domain.adapter import JobAdapter, mark_of
+from axon.domain import wire
 from axon.domain.billing.cost import Amount, Cost
 from axon.domain.billing.ledger import Ledger
 from axon.domain.billing.usage import Usage
-from axon.domain.conversation import Entry
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.domain.job import Job
 from axon.domain.log.chunk import End, Token
+from axon.domain.model.adapter import JobAdapter, mark_of
 from axon.domain.sampling import Sampling
+from axon.domain.session import conversation
+from axon.domain.session.conversation import Entry
 from axon.domain.turn import Turn, TurnState, cost_of
 from axon.errors import DependencyDown
 from axon.telemetry.logs import about

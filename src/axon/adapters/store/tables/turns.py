@@ -40,9 +40,9 @@ from axon.adapters.store.driver_errors import (
 from axon.adapters.store.tables.ended import ended_turns
 from axon.adapters.store.tables.turn_row import entry_of, row_or_none, turn_of, turn_or_none
 from axon.adapters.store.tables.unfinished import count_unfinished, first_unfinished
-from axon.domain import erasure
-from axon.domain.conversation import Entry
 from axon.domain.failure import Failure
+from axon.domain.session import erasure
+from axon.domain.session.conversation import Entry
 from axon.domain.turn import Turn, TurnState, Unfinished
 from axon.errors import DependencyDown
 
@@ -181,7 +181,7 @@ class SqlTurns:
     async def _erase(self, own: ColumnElement[bool], values: Mapping[str, Any]) -> int:
         forget = update(schema.turns).where(own, _COLUMNS.body.is_not(None), _ENDED).values(**values)
         with translated():
-            async with self._database.begin() as connection:
+            async with self._database.begin(erases=True) as connection:
                 return (await connection.execute(forget)).rowcount
 
     async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
@@ -223,7 +223,7 @@ class SqlTurns:
     async def _purge_some(self, due: Select[tuple[str]]) -> int:
         forget = update(schema.turns).where(_COLUMNS.id.in_(due)).values(**_WORDLESS)
         with translated():
-            async with self._database.begin() as connection:
+            async with self._database.begin(erases=True) as connection:
                 return (await connection.execute(forget)).rowcount
 
 

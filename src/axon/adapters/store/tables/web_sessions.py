@@ -20,6 +20,7 @@ class SqlWebSessions:
         too_many = (
             select(_COLUMNS.id)
             .where(_COLUMNS.key_id == session.key_id)
+            .where(_COLUMNS.user_name == session.user)
             .order_by(_COLUMNS.created_at.desc(), _COLUMNS.id)
             .offset(max(0, most - 1))
         )

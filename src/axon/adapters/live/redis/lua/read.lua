@@ -1,6 +1,6 @@
 -- read: a job and its log from a seq on, as of one instant. Times in milliseconds of the server's clock.
--- KEYS job, log. ARGV seq. Returns body, epoch, owner, last, ended, cancelled (2 if its client asked for that) and
--- the chunks; nil when missing.
+-- KEYS job, log. ARGV seq. Returns body, epoch, owner, last, ended, cancelled (2 if its client asked for that, 3
+-- if nobody did and its reader is away) and the chunks; nil when missing.
 local job = redis.call('HMGET', KEYS[1], 'body', 'epoch', 'owner', 'last', 'ended', 'cancel', 'until')
 if not job[1] then
     return false
@@ -9,7 +9,7 @@ local cancelled = tonumber(job[6] or 0)
 if cancelled == 0 and job[7] and not job[5] then
     local time = redis.call('TIME')
     if tonumber(job[7]) <= time[1] * 1000 + math.floor(time[2] / 1000) then
-        cancelled = 1
+        cancelled = 3
     end
 end
 local chunks = {}

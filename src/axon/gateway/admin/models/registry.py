@@ -9,18 +9,12 @@ from starlette.requests import Request
 from axon.domain.registry.record import Record, name_of
 from axon.errors import InvalidInput
 from axon.gateway.http.paging import Look, page_of
-from axon.gateway.turn.context import identity_of
 from axon.registry.facts import facts_of
 
 R = TypeVar("R", bound=Record)
 _LOOK: Look[Any] = Look(name_of, facts_of)
 _MAX_DIGITS = 15
 Revision = Annotated[int, Field(ge=0, lt=10**_MAX_DIGITS)]
-
-
-def actor_of(request: Request) -> str:
-    """The id of the key that the request came with: what the audit trail names."""
-    return identity_of(request).key_id
 
 
 def needed_revision(request: Request, said: int | None) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import mul
 from typing import Any
 
-from axon.domain.embeds import BYTES_PER_NUMBER
+from axon.domain.model.embeds import BYTES_PER_NUMBER
 
 
 def cut(vector: bytes, dimensions: int) -> bytes:

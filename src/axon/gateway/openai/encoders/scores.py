@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.gateway.http.schema import body_of_kind
-from axon.gateway.openai.embedded import Embedded, embedded
-from axon.gateway.openai.score_requests import RerankRequest, ScoreRequest
-from axon.gateway.openai.vectors import cosine, numbers_of
+from axon.gateway.openai.encoders.embedded import Embedded, embedded
+from axon.gateway.openai.encoders.score_requests import RerankRequest, ScoreRequest
+from axon.gateway.openai.encoders.vectors import cosine, numbers_of
 from axon.gateway.turn.asking import Api
 from axon.gateway.turn.body import read_body
 from axon.gateway.turn.headers import STREAM_HEADER

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from axon.domain.classes import Classes
-from axon.domain.embeds import Embeds
-from axon.gateway.openai.encoder_requests import InputsRequest
+from axon.domain.model.classes import Classes
+from axon.domain.model.embeds import Embeds
+from axon.gateway.openai.encoders.encoder_requests import InputsRequest
 from axon.gateway.turn.kind import Kind
 from axon.sessions.embedding_inputs import Input
 

@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from axon.domain.embeds import Embeds
+from axon.domain.model.embeds import Embeds
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many
-from axon.gateway.openai.encoder_requests import MAX_INPUTS, EncoderRequest
+from axon.gateway.openai.encoders.encoder_requests import MAX_INPUTS, EncoderRequest
 from axon.gateway.turn.kind import Kind
 from axon.sessions.embedding_inputs import Fields, Input, Pair
 

@@ -7,8 +7,8 @@ from starlette.requests import Request
 
 from axon.domain.registry.price import Price
 from axon.domain.registry.version import version_id
-from axon.gateway.admin.bodies import AdminWire, admin_of, note, read
-from axon.gateway.admin.registry import actor_of, page
+from axon.gateway.admin.bodies import AdminWire, actor_of, admin_of, note, read
+from axon.gateway.admin.models.registry import page
 from axon.gateway.http.paging import DEFAULT_LIMIT
 from axon.gateway.http.schema import body_of_kind
 from axon.registry.facts import facts_of

@@ -17,9 +17,9 @@ from websockets.http11 import Request
 
 from axon.errors import AxonError
 from axon.gateway.config import GatewayConfig
+from axon.gateway.http.connection.objections import NOT_HTTP
+from axon.gateway.http.connection.write_timer import WriteTimer
 from axon.gateway.http.held_bodies import HeldBody
-from axon.gateway.http.objections import NOT_HTTP
-from axon.gateway.http.write_timer import WriteTimer
 
 SOCKET_PATHS = frozenset({b"/v1/responses"})
 """Paths that take a WebSocket."""

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.scaling import Scaling
 from axon.domain.registry.version import version_id
-from axon.gateway.admin.bodies import AdminWire, admin_of, note, read
-from axon.gateway.admin.registry import Revision, actor_of, asked_revision, needed_revision, page, removed
-from axon.gateway.admin.scaling import ScalingBody
+from axon.gateway.admin.bodies import AdminWire, actor_of, admin_of, note, read
+from axon.gateway.admin.models.registry import Revision, asked_revision, needed_revision, page, removed
+from axon.gateway.admin.models.scaling import ScalingBody
 from axon.gateway.http.body import Many
 from axon.gateway.http.paging import DEFAULT_LIMIT
 from axon.gateway.http.schema import body_of_kind

@@ -13,8 +13,9 @@ from axon.domain.registry.golden import MOST_CHARACTERS, MOST_TOKENS, Golden
 from axon.domain.registry.rollout import STEPS, Rollout
 from axon.domain.registry.tolerance import Tolerance
 from axon.domain.registry.version import version_id
-from axon.gateway.admin.bodies import AdminWire, Name, admin_of, note, read
-from axon.gateway.admin.registry import Revision, actor_of, asked_revision
+from axon.domain.tenants.tenant import check_no_key
+from axon.gateway.admin.bodies import AdminWire, Name, actor_of, admin_of, note, read
+from axon.gateway.admin.models.registry import Revision, asked_revision
 from axon.gateway.http.body import Many
 from axon.gateway.http.schema import body_of_kind
 from axon.registry.rollout_facts import figure_facts, rollout_facts, rollout_of, shares_of
@@ -175,6 +176,7 @@ async def _stepped(
     request: Request, deployment_id: str, event: str, act: Callable[[Deployment, float, str], Deployment]
 ) -> dict[str, Any]:
     ask = await read(RolloutStep, request, empty=b"{}")
+    check_no_key(ask.reason, param="reason")
     admin = admin_of(request)
     made = await admin.catalog.change_deployment(
         deployment_id,

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from axon.domain.registry.model import Capability, Model
 from axon.domain.registry.version import Advice, EngineSettings, Version, version_id
 from axon.errors import InvalidInput
-from axon.gateway.admin.bodies import AdminWire, admin_of, note, read
-from axon.gateway.admin.registry import Revision, actor_of, asked_revision, needed_revision, page, removed
+from axon.gateway.admin.bodies import AdminWire, actor_of, admin_of, note, read
+from axon.gateway.admin.models.registry import Revision, asked_revision, needed_revision, page, removed
 from axon.gateway.http.body import Many, at_most
 from axon.gateway.http.paging import DEFAULT_LIMIT
 from axon.gateway.http.schema import body_of_kind

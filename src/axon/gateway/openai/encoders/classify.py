@@ -7,11 +7,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axon.domain.embeds import BYTES_PER_NUMBER
+from axon.domain.model.embeds import BYTES_PER_NUMBER
 from axon.gateway.http.schema import body_of_kind
-from axon.gateway.openai.classify_requests import ClassifyRequest, class_body
-from axon.gateway.openai.embedded import Embedded, embedded
-from axon.gateway.openai.vectors import numbers_of
+from axon.gateway.openai.encoders.classify_requests import ClassifyRequest, class_body
+from axon.gateway.openai.encoders.embedded import Embedded, embedded
+from axon.gateway.openai.encoders.vectors import numbers_of
 from axon.gateway.turn.asking import Api
 from axon.gateway.turn.body import read_body
 from axon.gateway.turn.context import gateway_of

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from axon.domain.answer import Part, parts_of
-from axon.domain.item import Item
-from axon.domain.tool_call import CallPiece, call_id
+from axon.domain.content.item import Item
+from axon.domain.content.tool_call import CallPiece, call_id
 from axon.domain.turn import Turn, TurnState
 
 PREFIX = "conv_"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from axon.domain.adapter import adapted, split_adapted
+from axon.domain.model.adapter import adapted, split_adapted
 from axon.domain.moved import Moved
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.version import Version
@@ -138,8 +138,6 @@ def with_adapter(known: Known, marks: Iterable[str]) -> Known:
         marks={
             pinned: adapted(known.marks[old], split_adapted(pinned)[1]) for pinned, old in each(known.marks).items()
         },
-        removed=frozenset(each(known.removed)),
-        elsewhere=frozenset(each(known.elsewhere)),
         left=frozenset(each(known.left)),
     )
 
@@ -187,9 +185,10 @@ def reason_to_move(pin: Pin, known: Known) -> Reason | None:
     if state is None and not known.is_fresh:
         raise Unheard
     if state is None:
-        if pin.version in known.elsewhere:
+        version, _ = split_adapted(pin.version)  # whatever its adapter's files were
+        if version in known.elsewhere:
             return Reason.ALIAS
-        return Reason.REMOVED if pin.version in known.removed else Reason.UNKNOWN
+        return Reason.REMOVED if version in known.removed else Reason.UNKNOWN
     if state is MemberState.FAILED:
         return Reason.FAILED
     if state is MemberState.CLOSED:
@@ -207,8 +206,20 @@ def next_pin(pin: Pin, known: Known, choose: Callable[[], str]) -> Pin:
     pin = renamed(pin, known)
     if (reason := reason_to_move(pin, known)) is None:
         return pin
-    version = choose()
+    version = _nearest(pin, known, choose())
     return pin if version == pin.version else moved_to(pin, version, reason)
+
+
+def _nearest(pin: Pin, known: Known, chosen: str) -> str:
+    """The version to move to: the chosen one, but a session with an adapter keeps its version if only its files are
+    gone, and its files if only its version is."""
+    (version, mark), (other, latest) = split_adapted(pin.version), split_adapted(chosen)
+    if not latest:
+        return chosen
+    for each in (adapted(version, latest), adapted(other, mark)):
+        if each in known.states and reason_to_move(Pin(pin.generation, each), known) is None:
+            return each
+    return chosen
 
 
 def moved_to(pin: Pin, version: str, reason: Reason) -> Pin:

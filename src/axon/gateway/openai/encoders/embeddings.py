@@ -7,11 +7,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axon.domain.embeds import BYTES_PER_NUMBER
+from axon.domain.model.embeds import BYTES_PER_NUMBER
 from axon.gateway.http.schema import body_of_kind
-from axon.gateway.openai.embedded import Embedded, embedded
-from axon.gateway.openai.embedding_requests import EmbeddingRequest
-from axon.gateway.openai.vectors import cut, embedding_bodies
+from axon.gateway.openai.encoders.embedded import Embedded, embedded
+from axon.gateway.openai.encoders.embedding_requests import EmbeddingRequest
+from axon.gateway.openai.encoders.vectors import cut, embedding_bodies
 from axon.gateway.turn.asking import Api
 from axon.gateway.turn.body import read_body
 from axon.gateway.turn.headers import STREAM_HEADER

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from axon.gateway.config import GatewayConfig
-from axon.gateway.http.http_protocol import http_protocol
-from axon.gateway.http.listener import Listener
+from axon.gateway.http.connection.http_protocol import http_protocol
+from axon.gateway.http.connection.listener import Listener
+from axon.gateway.http.connection.socket_protocol import socket_protocol
 from axon.gateway.http.middleware import Middleware
-from axon.gateway.http.socket_protocol import socket_protocol
 
 
 class Server(uvicorn.Server):

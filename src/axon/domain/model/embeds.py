@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from axon.domain.classes import Classes
+from axon.domain.model.classes import Classes
 
 CHUNK_BYTES = 1 << 20
 """The vectors of one job travel as one chunk of the log of at most this many bytes; larger requests become several."""

@@ -8,11 +8,12 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from axon.gateway.config import GatewayConfig
-from axon.gateway.http.half_closed import INTERIM, LEADING_ZERO, HalfClosed
-from axon.gateway.http.objections import HEADERS_TOO_LONG, NOT_HTTP, TOO_MANY_CONNECTIONS, objection
-from axon.gateway.http.plain_head import plain_head
-from axon.gateway.http.socket_protocol import SOCKET_PATHS, SocketProtocol
-from axon.gateway.http.write_timer import WriteTimer
+from axon.gateway.http.connection.half_closed import INTERIM, LEADING_ZERO, HalfClosed
+from axon.gateway.http.connection.lingering import Lingering
+from axon.gateway.http.connection.objections import HEADERS_TOO_LONG, NOT_HTTP, TOO_MANY_CONNECTIONS, objection
+from axon.gateway.http.connection.plain_head import plain_head
+from axon.gateway.http.connection.socket_protocol import SOCKET_PATHS, SocketProtocol
+from axon.gateway.http.connection.write_timer import WriteTimer
 
 _FRESH_CONNECTION_S = 1.0
 """When the server stops listening, a connection that has sent nothing yet stays open this long for its request."""
@@ -98,6 +99,8 @@ class HttpProtocol(HttpToolsProtocol):
     """Bytes received after the headers that are no body: sizes of chunks, and trailers."""
     _in_body = False
     """Whether the parser is between the end of a request's headers and the end of its body."""
+    _closes_after_body = False
+    """Whether the connection is closed when the rest of the body is here: the response is sent, and is its last."""
     _is_fresh = True
     """Whether this connection has brought no request's headers yet."""
     _is_surplus = False
@@ -254,8 +257,9 @@ class HttpProtocol(HttpToolsProtocol):
         self._num_body_bytes = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
         self._is_fresh = False
         super().on_headers_complete()
-        if (self._is_leaving or self._is_surplus) and self.cycle is not None:
-            self.cycle.keep_alive = False
+        if self.cycle is not None:
+            self.cycle.transport = Lingering(self.transport, self._close_after_body)  # type: ignore[assignment]
+            self.cycle.keep_alive = self.cycle.keep_alive and not (self._is_leaving or self._is_surplus)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
@@ -275,6 +279,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_body, self._num_body_bytes = False, 0
         self._cancel_drain_timer()
         super().on_message_complete()
+        if self._closes_after_body:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         self._cancel_pipeline_timer()
@@ -289,6 +295,16 @@ class HttpProtocol(HttpToolsProtocol):
                 self.flow.resume_reading()
         if self._half_closed is not None and self._is_answered:
             self.transport.close()  # no other request can come
+
+    def _close_after_body(self) -> None:
+        """Closes the connection after its last response; if the body is not all here yet, its sending side alone, until
+        the rest has come or ``_drain_timer`` ends."""
+        if self._in_body and not self.transport.is_closing():
+            self._closes_after_body = True
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+        else:
+            self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()

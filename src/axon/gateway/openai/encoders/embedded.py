@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from starlette.requests import Request
 
 from axon.admission.limits import BYTES_PER_TOKEN
-from axon.domain.embeds import Embeds
+from axon.domain.model.embeds import Embeds
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.reply import EmbeddingReply
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
 from axon.domain.tenants.tenant import Tier
 from axon.gateway.http.errors import Gone
 from axon.gateway.offers.offer import Offer

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from axon.domain.embeds import Embeds
+from axon.domain.model.embeds import Embeds
 from axon.errors import InvalidInput, Unsupported
-from axon.gateway.openai.encoder_requests import InputsRequest
+from axon.gateway.openai.encoders.encoder_requests import InputsRequest
 from axon.gateway.turn.kind import Kind
 from axon.sessions.embedding_inputs import Input
 

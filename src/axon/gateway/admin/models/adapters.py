@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from axon.gateway.admin.bodies import AdminWire, admin_of, note, read
-from axon.gateway.admin.registry import actor_of, asked_revision, page, removed
+from axon.gateway.admin.bodies import AdminWire, actor_of, admin_of, note, read
+from axon.gateway.admin.models.registry import asked_revision, page, removed
 from axon.gateway.http.paging import DEFAULT_LIMIT
 from axon.gateway.http.schema import body_of_kind
 from axon.registry.facts import facts_of

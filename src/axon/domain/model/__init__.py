@@ -1,0 +1,1 @@
+"""What is known of a model and its versions without their weights. Values only."""

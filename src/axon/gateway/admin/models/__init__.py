@@ -1,0 +1,1 @@
+"""Admin routes of models: registry, deployments, rollouts, aliases, prices, adapters."""
