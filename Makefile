@@ -64,7 +64,7 @@ run-tests:
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_PROCESSES=$(TEST_PROCESSES) $(TEST) $(PYTEST_ARGS)
 
 test-long: $(STAMP) install-services install-edge ## Run the corpora and soaks whole, of which make test runs a tenth, and properties with all examples (hours)
-	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m 'long or anywhere or property' --timeout 7200
+	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m 'long or anywhere or property or table' --timeout 7200
 
 test-vllm: $(STAMP) install-services ## Run the contract, conformance, resume and fault suites with a real vLLM (makes .cache/vllm: 2 GB)
 	@TEST_VLLM_PYTHON=$$(PYTHON=$(BIN)/python scripts/install-vllm) && export TEST_VLLM_PYTHON && \

@@ -1,4 +1,5 @@
-"""Makes docs/pictures of the pages: the chat, the console and the form to sign in, light and dark, wide and narrow.
+"""Makes docs/pictures of the pages: the chat, the console, the reference of the API and the form to sign in, each view,
+detail and dialogue of note light and dark, wide and narrow.
 
     python scripts/pictures.py            # all of them
     python scripts/pictures.py chat       # those whose name begins so
@@ -74,8 +75,6 @@ class Scene:
     prepare: Callable[[Page, Served], None]
     signed_in: str | None = None
     """The page that one is signed in for: the chat is an empty name."""
-    is_everywhere: bool = False
-    """Whether it is taken in both colours at both sizes, and not light and wide, and dark and narrow alone."""
 
 
 def main(beginning: str = "") -> None:
@@ -87,9 +86,8 @@ def main(beginning: str = "") -> None:
         people = {page: _signed_in(chromium, served, page) for page in ("", "console")}
         for scene in _scenes():
             for colours, size in itertools.product(COLOURS, SIZES):
-                is_wanted = scene.is_everywhere or (colours, size) in (("light", "wide"), ("dark", "narrow"))
                 name = f"{scene.name}-{colours}-{size}"
-                if is_wanted and name.startswith(beginning):
+                if name.startswith(beginning):
                     _take(chromium, people, served, scene, colours, size, FOLDER / f"{name}.webp")
         chromium.close()
 
@@ -104,12 +102,19 @@ def _signed_in(browser: Browser, served: Served, to: str) -> StorageState:
 
 
 def _scenes() -> Iterator[Scene]:
-    yield Scene(name="sign-in", prepare=_sign_in, is_everywhere=True)
-    yield Scene(name="chat", prepare=_chat, signed_in="", is_everywhere=True)
+    yield Scene(name="sign-in", prepare=_sign_in)
+    yield Scene(name="chat", prepare=_chat, signed_in="")
     yield Scene(name="chat-empty", prepare=_empty, signed_in="")
     yield Scene(name="chat-ledger", prepare=_ledger, signed_in="")
+    yield Scene(name="chat-settings", prepare=_chat_settings, signed_in="")
+    yield Scene(name="docs", prepare=_docs, signed_in="")
     for room in ROOMS:
-        yield Scene(name=f"console-{room}", prepare=_room(room), signed_in="console", is_everywhere=room == "overview")
+        yield Scene(name=f"console-{room}", prepare=_room(room), signed_in="console")
+    yield Scene(name="console-tenant", prepare=_room("tenants/acme"), signed_in="console")
+    yield Scene(name="console-deployment", prepare=_room("models/support"), signed_in="console")
+    yield Scene(name="console-request", prepare=_request, signed_in="console")
+    yield Scene(name="console-dialogue", prepare=_dialogue, signed_in="console")
+    yield Scene(name="console-error", prepare=_error, signed_in="console")
 
 
 def _take(
@@ -155,6 +160,39 @@ def _ledger(page: Page, served: Served) -> None:
     _chat(page, served)
     page.get_by_role("button", name="Why was this slow?").click()
     expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def _chat_settings(page: Page, served: Served) -> None:
+    _empty(page, served)
+    page.keyboard.press("Control+Shift+s")
+    expect(page.locator("#settings")).to_be_visible()
+
+
+def _docs(page: Page, served: Served) -> None:
+    page.goto(f"{served.url}/docs")
+    page.locator("details", has_text="Upload a file").first.locator("summary").click()
+
+
+def _request(page: Page, served: Served) -> None:
+    """The slowest of the requests."""
+    _room("requests")(page, served)
+    page.get_by_role("rowheader").get_by_role("link").first.click()
+    expect(page.locator(".why")).to_be_visible()
+
+
+def _dialogue(page: Page, served: Served) -> None:
+    _room("keys")(page, served)
+    page.get_by_role("button", name="Make a key").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def _error(page: Page, served: Served) -> None:
+    """A server that was there a moment ago."""
+    page.goto(f"{served.url}/console")
+    expect(page.locator("#rooms a")).not_to_have_count(0)
+    page.route("**/v1/admin/audit*", lambda route: route.abort())
+    visit(page, "audit")
+    expect(page.get_by_role("alert")).to_be_visible()
 
 
 def _room(room: str) -> Callable[[Page, Served], None]:

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from axon.console.server import Server
+from axon.console.server.server import Server
 from axon.console.top.asking import TIMEOUT_S, History, ask
 from axon.console.top.frame import Seen, drawn, picture
 from axon.console.top.view import View

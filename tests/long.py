@@ -3,7 +3,8 @@
 A corpus is a test with many cases and the mark ``long``, or all tests whose mark names the same corpus, as in
 ``long("ranks")``: of those, every tenth is run, and which ones the run's seed decides, so that ten orders see all of
 them. A soak asks for its ``share``. A property is tried with a third of its ``examples``, which are others with each
-run; one that must notice a planted breakage writes its number out, and is tried with all. A journey asserts the same at
+run; one that must notice a planted breakage writes its number out, and is tried with all. Of a table whose rows are
+tests, each does its cells ``in_turn``. A journey asserts the same at
 every place that servers keep things in: a short run has it at one of them, which its seed and file decide, unless its
 mark is ``everywhere``.
 """
@@ -17,6 +18,7 @@ from typing import TypeVar
 T = TypeVar("T")
 PART = 10
 EXAMPLES_PART = 3
+TURNS = 4
 
 
 def whole() -> bool:
@@ -34,11 +36,23 @@ def examples(amount: int) -> int:
     return amount if whole() else -(-amount // EXAMPLES_PART)
 
 
+def seed() -> int:
+    """The run's seed, for a test that takes others of its cases each time."""
+    return int(os.environ.get("TEST_SEED") or 0)
+
+
 def some(cases: Sequence[T]) -> list[T]:
     """What a run does of the cases that one test goes through by itself: all, or every tenth by the run's seed."""
     seed = int(os.environ.get("TEST_SEED") or 0)
     out = set() if whole() else set(left_out(range(len(cases)), seed))
     return [case for index, case in enumerate(cases) if index not in out]
+
+
+def in_turn(cases: Sequence[T], turn: int, turns: int = TURNS) -> list[T]:
+    """What a run does of the cases of one row of a table: all, or one of ``turns``, others in the next row. So every
+    row and every column is tried each time, and with ``turns`` seeds every cell."""
+    seed = int(os.environ.get("TEST_SEED") or 0)
+    return [case for index, case in enumerate(cases) if whole() or (index + turn + seed) % turns == 0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

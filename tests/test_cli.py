@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +11,22 @@ import pytest
 
 from axon import cli
 from axon.bootstrap.ready import Ready
-from axon.console.serving import ready_screen
+from axon.console.serving.screen import ready_screen
 from tests.console.program import SOURCE, Axon
 from tests.services import process
 
 COMMANDS = [
     *(["serve"], ["chat"], ["version"], ["monitoring"], ["config", "show"], ["models", "list"]),
-    *(["keys", "create"], ["keys", "list"], ["keys", "rotate"], ["keys", "revoke"], ["usage"], ["trace"], ["size"]),
+    *(
+        ["keys", "create"],
+        ["keys", "list"],
+        ["keys", "rotate"],
+        ["keys", "revoke"],
+        ["usage"],
+        ["audit"],
+        ["trace"],
+        ["size"],
+    ),
     *(["tenants", name] for name in ("list", "create", "show", "change", "suspend", "resume", "remove")),
     *(["plans", name] for name in ("list", "create", "show", "change", "remove")),
     *(["models", name] for name in ("show", "remove")),
@@ -145,6 +155,22 @@ def test_the_ready_screen_has_a_curl_that_can_be_pasted(key: str | None, tmp_pat
     url, _, authorization, *_, body = pasted.stdout.splitlines()
     assert (url, authorization) == ("http://127.0.0.1:1/v1/chat/completions", "Authorization: Bearer axk_some")
     assert json.loads(body)["model"] == "m"
+
+
+def test_the_ready_screen_leads_to_the_console_and_to_a_key_for_it(tmp_path: Path) -> None:
+    ready = Ready(
+        url="http://127.0.0.1:1",
+        metrics_url="http://127.0.0.1:2/metrics",
+        key=None,
+        key_file=tmp_path / "a folder" / "dev-key",
+        models=("m",),
+        pid=3,
+    )
+    line = next(each for each in ready_screen(ready).splitlines() if "http://127.0.0.1:1/console" in each)
+    words = shlex.split(line.partition("administer: ")[2].removesuffix(")"))
+    command = words[words.index("keys") :]
+    flags = ["--tenant", "ops", "--scope", "admin", "--data-dir", str(tmp_path / "a folder")]
+    assert command == ["keys", "create", *flags]
 
 
 def test_a_group_of_errors_is_told_by_what_is_in_it() -> None:

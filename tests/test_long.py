@@ -12,7 +12,7 @@ from tests import long
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 CASES = [*range(95)]
-LONG_MARKS = "long or anywhere or property"
+LONG_MARKS = "long or anywhere or property or table"
 """What ``make test-long`` runs."""
 
 
@@ -29,6 +29,23 @@ def test_ten_seeds_see_every_case() -> None:
 @pytest.mark.parametrize("count", [1, 2, 9])
 def test_a_small_corpus_has_one_case_left(count: int, seed: int | None) -> None:
     assert len(long.left_out(CASES[:count], seed)) == count - 1
+
+
+def test_every_row_and_column_of_a_table_is_tried_each_time_and_in_some_seeds_every_cell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("TEST_LONG", raising=False)
+    rows, columns, seen = range(4), range(9), set[tuple[int, int]]()
+    for seed in range(long.TURNS):
+        monkeypatch.setenv("TEST_SEED", str(seed))
+        cells = {(row, column) for row in rows for column in long.in_turn(columns, row)}
+        assert {row for row, _ in cells} == set(rows)
+        assert {column for _, column in cells} == set(columns)
+        assert not cells & seen
+        seen |= cells
+    assert len(seen) == len(rows) * len(columns)
+    monkeypatch.setenv("TEST_LONG", "1")
+    assert long.in_turn(columns, 1) == [*columns]
 
 
 @pytest.mark.parametrize(("asked", "seconds"), [("1", 600.0), ("", 60.0)])

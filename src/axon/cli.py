@@ -9,26 +9,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from axon.console import (
-    aliases,
-    backup,
-    batch,
-    deployments,
-    fleet,
-    keys,
-    models,
-    monitoring,
-    plans,
-    prices,
-    profile,
-    roles,
-    rollouts,
-    size,
-    tenants,
-    trace,
-    usage,
-)
+from axon.console import batch
+from axon.console.backup import backup
 from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Set, Url, load
+from axon.console.models import aliases, deployments, models, prices, rollouts
+from axon.console.operations import fleet, monitoring, profile, size, trace
+from axon.console.serving import roles
+from axon.console.tenants import audit, keys, plans, tenants, usage
 from axon.console.top.command import top
 from axon.errors import AxonError, InvalidInput, Misconfigured
 from axon.runtime.printable import on_terminal
@@ -104,7 +91,7 @@ def chat(
     """
     settings = load({"data_dir": data_dir}, config_file).settings
     from axon.console.chat import Conversation, talk
-    from axon.console.server import Server
+    from axon.console.server.server import Server
 
     with Server.find(settings, url=url, key=key) as server:
         conversation = Conversation(system=system, max_tokens=max_tokens, temperature=temperature)
@@ -112,6 +99,7 @@ def chat(
 
 
 app.command()(usage.usage)
+app.command()(audit.audit)
 app.command()(top)
 app.command()(trace.trace)
 app.command()(rollouts.rollback)

@@ -33,6 +33,7 @@
     ├── FetchFailed               a model's files cannot be had; the message says what to do
     │   └── FetchInterrupted      the network or the source failed; a retry may help
     └── Misconfigured             settings that cannot work; raised at start only
+        └── UnknownModel          a model that is whole, and that Axon's own engine does not compute
 
 The class docstring is the default message. ``kind`` names the class of answer, ``code`` the exact cause,
 ``retryable`` says whether the same call can succeed later.
@@ -277,6 +278,10 @@ class Misconfigured(AxonError):
 
     kind = "misconfigured"
     code = "misconfigured"
+
+
+class UnknownModel(Misconfigured):
+    """Axon's own engine does not compute this model; another one may."""
 
 
 def rebuilt(

@@ -17,9 +17,9 @@ from axon.adapters.store import schema
 from axon.adapters.store.postgres import PostgresStore
 from axon.adapters.store.sqlite import SqliteStore
 from axon.domain.batch import Batch
-from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.file import File, Purpose
 from axon.domain.registry.model import Model
+from axon.domain.session.erasure import session_mark, turn_mark
 from axon.domain.tenants.tenant import Plan, Tenant
 from axon.domain.tenants.web_session import WebSession
 from axon.domain.turn import opened

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from axon.console.archive_target import target_of
-from axon.console.backup_facts import bytes_text, counted
+from axon.console.backup.archive_target import target_of
+from axon.console.backup.facts import bytes_text, counted
 from axon.errors import Misconfigured
 from tests.backup.places import Place
 from tests.console.program import Axon

@@ -22,7 +22,7 @@ from axon.adapters.store import schema
 from axon.adapters.store.migrate import upgrade
 from axon.bootstrap.backups import create_backup, restore_backup, verify_backup
 from axon.domain.backup import RestoreOptions
-from axon.domain.erasure import session_mark, turn_mark
+from axon.domain.session.erasure import session_mark, turn_mark
 from axon.domain.tenants.tenant import Tenant
 from axon.errors import InvalidInput, Misconfigured
 from axon.runtime.datafolder import locked

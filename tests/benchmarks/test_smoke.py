@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.pages import STEPS
 
 from tests.services.require import require
 
@@ -44,8 +45,10 @@ def test_the_page_is_measured_by_the_browsers_trace() -> None:
     require("chromium")
     lines, result = run("benchmarks.pages")
     assert lines[0] == "python -m benchmarks.pages --smoke"
-    assert result["first_token"].keys() == {"API", "page", "page adds"}
-    assert result["first_token"]["page"]["median_ms"] > 0
+    assert result["first_token"].keys() == {"API, plain client", "API", "page", "page adds"}
+    assert all(result["first_token"][name]["median_ms"] > 0 for name in ("API, plain client", "API", "page"))
+    assert tuple(result["page_steps"]) == STEPS
+    assert all(figures["p10_ms"] >= 0 for figures in result["page_steps"].values())
 
 
 @pytest.mark.long("benchmarks")

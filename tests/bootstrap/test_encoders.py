@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from axon.bootstrap.fetching import fetch_version, fetch_version_text, opened_version
-from axon.bootstrap.memory import need_of
-from axon.bootstrap.model import prepare_model
-from axon.domain.classes import Activation, Classes
-from axon.domain.embeds import Embeds
+from axon.bootstrap.models.fetching import fetch_version, fetch_version_text, opened_version
+from axon.bootstrap.models.memory import need_of
+from axon.bootstrap.models.model import prepare_model
+from axon.domain.model.classes import Activation, Classes
+from axon.domain.model.embeds import Embeds
 from axon.domain.registry.model import Capability
 from axon.domain.registry.record import record_of, row_of
 from axon.engine.config import EngineConfig

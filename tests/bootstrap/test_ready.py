@@ -5,13 +5,29 @@ from pathlib import Path
 import pytest
 
 from axon.adapters.live.memory.cache import MemoryCache
-from axon.bootstrap.ready import start_code
+from axon.bootstrap.ready import Ready, start_code
 from axon.domain.tenants.key import new_key_text
 from axon.errors import DependencyDown
 from axon.gateway.config import GatewayConfig
 from axon.runtime.clock import FakeClock
 from axon.settings import Settings
 from axon.tenants.one_time_codes import OneTimeCodes
+
+
+@pytest.mark.parametrize("prefix", ["", "/axon"])
+@pytest.mark.parametrize(("code", "rest"), [("c0de", "/#code=c0de"), ("", "/")])
+def test_the_page_is_where_its_cookie_is_good(prefix: str, code: str, rest: str) -> None:
+    ready = Ready(
+        url="http://127.0.0.1:8000",
+        metrics_url="",
+        key=None,
+        key_file=Path(),
+        models=(),
+        pid=1,
+        code=code,
+        path_prefix=prefix,
+    )
+    assert ready.page == f"http://127.0.0.1:8000{prefix}{rest}"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])

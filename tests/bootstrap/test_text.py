@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from axon.bootstrap.model import prepare_model, prepare_text
+from axon.bootstrap.models.model import prepare_model, prepare_text
 from axon.engine.load.convert.gguf import convert_gguf
 from axon.settings import Settings
 from tests.engine.builders import make_tiny_llama
@@ -25,8 +25,8 @@ WITHOUT_ENGINE = """
 import sys
 for name in ("torch", "gguf", "safetensors", "numpy"):
     sys.modules[name] = None
-import axon.bootstrap.control, axon.bootstrap.gateway, axon.gateway.app
-from axon.bootstrap.model import prepare_text
+import axon.bootstrap.control.control, axon.bootstrap.gateway.gateway, axon.gateway.app
+from axon.bootstrap.models.model import prepare_text
 from axon.errors import Misconfigured
 from axon.settings import load
 try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from axon.bootstrap.ready import Ready
-from axon.console.serving import ready_screen
+from axon.console.serving.screen import ready_screen
 from axon.settings import Settings
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from axon.console.serving import open_page, ready_screen
+from axon.console.serving.screen import open_page, ready_screen
 from tests.console.test_banner import make_ready
 
 

@@ -4,9 +4,9 @@ import re
 import shlex
 from pathlib import Path
 
+from tests.console.models.test_registry import said, small
+from tests.console.models.test_rollouts import deployed, warm
 from tests.console.program import Axon
-from tests.console.test_registry import said, small
-from tests.console.test_rollouts import deployed, warm
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rollouts.md"
 assert small

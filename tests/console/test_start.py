@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from axon.bootstrap.model import find_folder
+from axon.bootstrap.models.model import find_folder
 from axon.errors import Misconfigured
 from axon.settings import Settings
 from tests.console.program import Axon

@@ -5,10 +5,10 @@ from typing import Any
 
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk, End, Token
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Load, Presence
-from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
+from axon.domain.session.residence import Residence
 from axon.domain.tenants.key import Key
 from axon.domain.turn import Turn, ended, opened
 from axon.ports.live import TokenLog

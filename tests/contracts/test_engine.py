@@ -1,5 +1,6 @@
 """The contract of an engine's process, kept by every engine; what one does not promise is skipped with that reason."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from axon.domain.failure import Failure
 from axon.engine.protocol.messages import Abort, Add, StepOutput
 from tests.contracts.engines import (
     BITWISE_REPLAY,
+    KINDS,
     KV_SHARES,
     MODEL,
     STEP_SHARES,
@@ -27,6 +29,8 @@ from tests.faults.model import FOR_VLLM, make_model
 
 YES_OR_NO = '{"grammars":[{"lark_grammar":"start: \\"yes\\" | \\"no\\""}]}'
 Engines = Callable[[Kind], Running]
+_LONG = 500
+"""Tokens of an answer that takes nearly all of the context."""
 
 
 @pytest.fixture(scope="module")
@@ -225,16 +229,33 @@ def test_a_tenant_with_one_sequence_does_not_wait_behind_all_of_anothers(engine:
 
 @kinds(STEP_SHARES)
 def test_a_tenant_gets_a_slot_while_anothers_answers_run(engine: Running) -> None:
-    greedy = [new(engine, tenant="greedy", max_tokens=300) for _ in range(4)]
+    for _ in range(100):  # on busy cores a fast engine may be through with its answers before it hears of another one
+        num_left, has_ended = _slot_while_others_run(engine)
+        if num_left >= _LONG // 3:
+            assert not has_ended, "another's answer had to end first"
+            return
+    pytest.fail("the engine has never heard of the other tenant's sequence while its slots were taken")
+
+
+def _slot_while_others_run(engine: Running) -> tuple[int, bool]:
+    """How many tokens the longest of another tenant's answers lacked when the engine first named the new sequence, and
+    whether one of them ended before it did."""
+    greedy = [new(engine, tenant="greedy", max_tokens=_LONG) for _ in range(4)]
     answers = {add.id: Answer() for add in greedy}
     engine.peer.send(*greedy)
     take_until(engine, answers, lambda: all(each.tokens for each in answers.values()))
     modest = new(engine, tenant="modest", max_tokens=3)
     answers[modest.id] = Answer()
     engine.peer.send(modest)
-    take_until(engine, answers, lambda: answers[modest.id].has_ended)
-    assert not any(answers[add.id].has_ended for add in greedy)
+    num_left = None
+    while not answers[modest.id].has_ended:
+        output = engine.peer.receive(StepOutput)
+        take(output, answers)
+        if num_left is None and (modest.id in output.waiting or answers[modest.id].tokens):
+            num_left = min(_LONG - len(answers[add.id].tokens) for add in greedy)
+    has_ended = any(answers[add.id].has_ended for add in greedy)
     engine.peer.send(Abort(ids=[add.id for add in greedy]))
+    return num_left or 0, has_ended
 
 
 @kinds(KV_SHARES)
@@ -268,7 +289,18 @@ def test_it_leaves_with_its_peer_in_the_middle_of_work(kind: Kind, tmp_path: Pat
         assert engine.peer.close()[0] == 0
 
 
-def test_what_is_not_promised_is_written_down() -> None:
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.config.kind == "vllm"], ids=lambda kind: kind.name)
+def test_what_is_skipped_is_what_the_page_says_is_not_promised(kind: Kind) -> None:
     page = (Path(__file__).parents[2] / "docs" / "vllm.md").read_text()
-    for promise in (BITWISE_REPLAY, STEP_SHARES, KV_SHARES):
-        assert f"**{promise[0].upper()}{promise[1:]}.**" in page
+    section = page.partition("## What it cannot promise")[2].partition("\n## ")[0]
+    written = {each[0].lower() + each[1:] for each in re.findall(r"^- \*\*(.+?)\.\*\*", section, re.MULTILINE)}
+    skipped = {
+        str(mark.kwargs["reason"]).removeprefix(f"{kind.name} does not promise ")
+        for test in globals().values()
+        for marked in getattr(test, "pytestmark", [])
+        if marked.name == "parametrize" and marked.args[0] == "kind"
+        for case in marked.args[1]
+        if getattr(case, "id", None) == kind.name
+        for mark in case.marks
+    }
+    assert skipped == written == kind.lacks

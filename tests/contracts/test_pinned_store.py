@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axon.adapters.store.sqlite import SqliteStore
-from axon.domain.adapter import JobAdapter
-from axon.domain.erasure import session_mark
-from axon.domain.pin import LastPin, Pin, last_pin
+from axon.domain.model.adapter import JobAdapter
+from axon.domain.session.erasure import session_mark
+from axon.domain.session.pin import LastPin, Pin, last_pin
 from axon.domain.turn import Turn, opened
 from axon.ports.store import Store
 from tests.contracts.builders import make_ended, make_job

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from axon.domain.moved import Moved
-from axon.domain.pin import Pin
+from axon.domain.session.pin import Pin
 from axon.ports.live import Live, Pins
 from tests.contracts.backends import LiveBackend
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from axon.domain.conversation import Conversation, Entry, entry_of
-from axon.domain.erasure import session_mark, turn_mark
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.session.conversation import Conversation, Entry, entry_of
+from axon.domain.session.erasure import session_mark, turn_mark
 from axon.domain.turn import opened
 from axon.ports.store import Store
 from tests.contracts.builders import make_ended, make_job

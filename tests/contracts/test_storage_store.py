@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from axon.domain import wire
-from axon.domain.conversation import Conversation, Entry
-from axon.domain.erasure import turn_mark
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.session.conversation import Conversation, Entry
+from axon.domain.session.erasure import turn_mark
 from axon.domain.tenants.storage import Stored
 from axon.domain.turn import Turn, opened
 from axon.ports.store import Store

@@ -252,7 +252,8 @@ class TestEnding:
     async def test_the_log_keeps_whether_the_client_asked_for_a_cancel(self, log: TokenLog, epoch: int) -> None:
         assert not (await read(log)).asked
         await log.flag(JOB, cancel=True)
-        assert ((await read(log)).cancelled, (await read(log)).asked) == (True, False)
+        view = await read(log)
+        assert (view.cancelled, view.absent, view.asked) == (True, False, False)
         await log.flag(JOB, cancel=True, asked=True)
         assert ((await read(log)).cancelled, (await read(log)).asked) == (True, True)
         await log.flag(JOB, cancel=True)  # somebody else's comes after it
@@ -292,9 +293,11 @@ class TestReaders:
         epoch = await claimed(log, reader_ttl_s=0.5)
         assert (await append(log, make_chunk(1, epoch=epoch))).status is AppendStatus.OK
         await lives.pass_time(0.6)
-        assert (await read(log)).cancelled
+        view = await read(log)
+        assert (view.cancelled, view.absent, view.asked) == (True, True, False)
         assert (await append(log, make_chunk(2, epoch=epoch))).status is AppendStatus.ABSENT
         assert (await append(log, make_chunk(2, 0, epoch=epoch, terminal="cancelled"))).status is AppendStatus.OK
+        assert not (await read(log)).absent, "it has ended"
 
     async def test_a_reader_who_says_it_is_there_keeps_the_job_going(self, lives: LiveBackend, log: TokenLog) -> None:
         epoch = await claimed(log, reader_ttl_s=0.5)

@@ -9,8 +9,15 @@ from tests.contracts.backends import StoreBackend
 LONG = 10_000.0
 
 
-def make_session(name: str, *, key_id: str = "k0000001", at: float = 100.0, ends_at: float = 1000.0) -> WebSession:
-    return WebSession(id=name, key_id=key_id, user="größer@example.com", created_at=at, ends_at=ends_at)
+def make_session(
+    name: str,
+    *,
+    key_id: str = "k0000001",
+    at: float = 100.0,
+    ends_at: float = 1000.0,
+    user: str = "größer@example.com",
+) -> WebSession:
+    return WebSession(id=name, key_id=key_id, user=user, created_at=at, ends_at=ends_at)
 
 
 async def open_all(store: Store, *sessions: WebSession, most: int = 10) -> None:
@@ -58,6 +65,14 @@ async def test_of_one_key_the_newest_stay_and_other_keys_are_not_counted(store: 
     await open_all(store, *(make_session(f"s{number}", at=100.0 + number) for number in range(5)), most=2)
     assert await left(store, *(f"s{number}" for number in range(5))) == ["s3", "s4"]
     assert await left(store, *(each.id for each in others)) == [each.id for each in others]
+
+
+async def test_people_who_share_a_key_do_not_sign_each_other_out(store: Store) -> None:
+    people = [make_session(f"p{number}", user=f"person-{number}", at=100.0 + number) for number in range(4)]
+    await open_all(store, *people, most=1)
+    assert await left(store, *(each.id for each in people)) == [each.id for each in people]
+    await open_all(store, make_session("again", user="person-2", at=200.0), most=1)
+    assert await left(store, *(each.id for each in people), "again") == ["p0", "p1", "p3", "again"]
 
 
 async def test_opening_one_deletes_those_that_are_over(store: Store) -> None:

@@ -13,6 +13,11 @@ CHOSEN: Mapping[str, frozenset[str]] = {
             "TestBudgets::test_after_losing_everything_jobs_that_beat_are_in_again_with_what_they_used",
         }
     ),
+    "test_audit_store.py": frozenset(
+        {
+            "test_the_trail_is_filtered_by_kind_and_by_text_of_any_case",
+        }
+    ),
     "test_batch_store.py": frozenset(
         {
             "test_a_batch_is_held_by_one_until_its_lease_lapses",

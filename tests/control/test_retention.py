@@ -7,7 +7,7 @@ import pytest
 
 from axon.adapters.store.sqlite import SqliteStore
 from axon.control.retention import Retention
-from axon.domain.conversation import Conversation
+from axon.domain.session.conversation import Conversation
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import make_ended, make_job
 

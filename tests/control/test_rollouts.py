@@ -11,6 +11,7 @@ from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
 from axon.control.golden import GoldenChecks
 from axon.control.rollouts import Rollouts
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Load, Presence
 from axon.domain.registry import steps
 from axon.domain.registry.deployment import Deployment, MemberState
@@ -20,7 +21,6 @@ from axon.domain.registry.rollout import Rollout, RolloutState
 from axon.domain.registry.samples import Observed, Samples
 from axon.domain.registry.snapshot import first_version
 from axon.domain.registry.warmth import cold_pools
-from axon.domain.served_version import ServedVersion
 from axon.registry.catalog import Catalog
 from axon.registry.observations import Observations
 from axon.registry.writer import RegistryWriter

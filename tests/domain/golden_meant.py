@@ -5,18 +5,18 @@ from dataclasses import replace
 from axon.domain.billing.cost import Amount, Cost, Rates
 from axon.domain.billing.ledger import Ledger
 from axon.domain.billing.usage import Usage
-from axon.domain.classes import Activation, Classes
-from axon.domain.embeds import Embeds
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk, Details, End, Likely, Ranked, ScoredToken, Token
+from axon.domain.model.classes import Activation, Classes
+from axon.domain.model.embeds import Embeds
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.moved import Moved
 from axon.domain.presence import Activity, GpuUse, Load, Presence, TenantActivity
 from axon.domain.record import Marker
 from axon.domain.reply import ChatReply, CompletionReply, EmbeddingReply, MessagesReply, ResponseReply
-from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
+from axon.domain.session.residence import Residence
 from axon.domain.turn import Turn, TurnState
 
 EXTRA = {"added_later": {"by": ["somebody", 2]}}

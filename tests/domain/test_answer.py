@@ -1,8 +1,8 @@
 """The parts of an answer: texts and calls in the order in which the tokens made them."""
 
 from axon.domain.answer import parts_of
+from axon.domain.content.tool_call import CallPiece
 from axon.domain.log.chunk import Details, Token
-from axon.domain.tool_call import CallPiece
 
 
 def said(text: str) -> Token:

@@ -11,7 +11,7 @@ from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk
 from axon.domain.presence import Presence
 from axon.domain.record import Marker
-from axon.domain.residence import Residence
+from axon.domain.session.residence import Residence
 from tests.domain.golden_meant import MARKER, MEANT
 from tests.golden import write
 

@@ -58,9 +58,10 @@ def test_why_an_attempt_follows_another(times: Times, owner: str, me: str, cause
 
 
 def test_times_of_a_later_release_are_read() -> None:
-    longer = msgspec.msgpack.encode([1.0, 0.5, "req", [[7, "a", 7.0, 0.1, 0.5, 0, "", "w", "later"]], "later"])
+    attempt = [7, "a", 7.0, 0.1, 0.5, 0, "", "w", 0.2, "later"]
+    longer = msgspec.msgpack.encode([1.0, 0.5, "req", [attempt], 8.0, "later"])
     read = msgspec.msgpack.decode(longer, type=Times)
-    assert read == Times(1.0, 0.5, "req", (Attempt(7, "a", 7.0, 0.1, 0.5, name="w"),))
+    assert read == Times(1.0, 0.5, "req", (Attempt(7, "a", 7.0, 0.1, 0.5, name="w", restart_s=0.2),), noted_at=8.0)
 
 
 def test_times_of_the_release_before_are_read() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from axon.domain.billing.cost import Rates
 from axon.domain.billing.ledger import Ledger
 from axon.domain.billing.usage import Usage
-from axon.domain.erasure import without_words
 from axon.domain.failure import Failure
 from axon.domain.log.chunk import Chunk, End, Token
+from axon.domain.session.erasure import without_words
 from axon.domain.turn import TurnState, ended, opened, so_far, supersedes
 from tests.domain.strategies import cut_chunk, cuts, make_job, streams
 

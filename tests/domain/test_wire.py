@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk
 from axon.domain.presence import Presence
-from axon.domain.residence import Residence
+from axon.domain.session.residence import Residence
 from axon.domain.turn import Turn, opened
 from axon.domain.wire import decode, encode
 from tests.contracts.builders import make_presence, make_residence

@@ -5,6 +5,7 @@ python -m tests.faults --list                  what there is
 python -m tests.faults --only redis            those with the word in their name, or several: redis,worker killed
 python -m tests.faults --only flushed --seed 7 one run again
 python -m tests.faults --shelf                 with copies of KV blocks in a folder, and few blocks beside
+python -m tests.faults --head                  with a model whose draft head drafts for every stream
 python -m tests.faults --save                  also into the table of docs/reliability.md
 """
 
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="of the requests and the moments")
     parser.add_argument("--save", action="store_true", help="write the table into docs/reliability.md")
     parser.add_argument("--shelf", action="store_true", help="have engines keep copies of KV blocks in a folder")
+    parser.add_argument("--head", action="store_true", help="have a draft head draft for every stream")
     parser.add_argument("--list", action="store_true", help="name the faults and end")
     options = parser.parse_args()
     chosen = named(options.only) if options.only else FAULTS
@@ -46,7 +48,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server outlives this program
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
     outcomes: list[Outcome] = []
-    stages = Stages(seed=seed, has_shelf=options.shelf)
+    stages = Stages(seed=seed, has_shelf=options.shelf, has_head=options.head)
     try:
         for number, fault in enumerate(chosen, start=1):
             if fault.root and not can_mount():

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from axon.engine.native import library
+from axon.engine.native.build import NotBuilt
 from tests.contracts import postgres_backend
 from tests.faults.fleet import Fleet
 from tests.faults.place import Place
@@ -18,6 +20,7 @@ from tests.faults.stage import Stages
 from tests.services import rabbitmq
 from tests.services import redis as redis_service
 from tests.services.require import require
+from tests.vllm_environment import VARIABLE
 
 if TYPE_CHECKING:
     from tests.fleet.member import Role
@@ -35,10 +38,19 @@ def seed() -> int:
 
 @pytest.fixture(scope="module")
 def stages(seed: int) -> Iterator[Stages]:
-    """The stage of one fault is that of the next of its kind."""
-    opened = Stages(seed=seed, step_s=_STEP_S, num_asks=_NUM_ASKS)
+    """The stage of one fault is that of the next of its kind. Where int8 runs, its model has a draft head."""
+    opened = Stages(seed=seed, step_s=_STEP_S, num_asks=_NUM_ASKS, has_head=_runs_heads())
     yield opened
     opened.close()
+
+
+def _runs_heads() -> bool:
+    """vLLM runs no head of ours, and without a compiler there is no int8."""
+    try:
+        library.load()
+    except NotBuilt:
+        return False
+    return not os.environ.get(VARIABLE)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pydantic_core import from_json
 
-from axon.domain.tool_call import call_id
+from axon.domain.content.tool_call import call_id
 from tests.faults.history import Ask, Piece, Told
 from tests.faults.transcript import call_head, calls_of
 

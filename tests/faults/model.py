@@ -11,6 +11,7 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from tests.engine.builders import TINY_CONFIG, make_tiny_llama
+from tests.engine.head_files import LAYERS, favour, make_head
 from tests.vllm_environment import VARIABLE, engine_settings, wrapped_python
 
 NAME = "tiny"
@@ -30,18 +31,22 @@ FOR_VLLM: dict[str, Any] = {
     "num_attention_heads": 4,
 }
 """What vLLM needs in a model's config.json: the name of a class, and heads of a size that its kernels know."""
-_TOKENIZER_FOR_VLLM = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<end>", "unk_token": " "}
+_UNKNOWN = "~"
+"""Stands for characters that the model does not know. No space: vLLM keeps the unknown token out of grammars."""
+_TOKENIZER_FOR_VLLM = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<end>", "unk_token": _UNKNOWN}
 _TEMPLATE = """{% for message in messages %}{{ message.role }}: {{ message.content }}
 {% endfor %}{% if tools %}<tool_call> {{ tools | map(attribute="function.name") | join(" ") }}
 {% endif %}{% if add_generation_prompt %}assistant:{% endif %}"""
 """It knows tools, in the format of Hermes, so that prompts with tools stay short."""
 _INJECTED = Path(__file__).parent / "injected"
+_HEAD_IDS = range(33, 49)
+"""The letters that the draft head knows, and that its model says most."""
 
 
 def make_model(folder: Path, **changes: Any) -> Path:
     """Writes the model into the folder; equal arguments give the same one."""
     make_tiny_llama(folder, eos_token_id=END_ID, max_position_embeddings=_MAX_LENGTH, **changes)
-    tokenizer = Tokenizer(models.WordLevel({each: id for id, each in enumerate(CHARACTERS)}, unk_token=" "))
+    tokenizer = Tokenizer(models.WordLevel({each: id for id, each in enumerate(CHARACTERS)}, unk_token=_UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])  # tokens are text as they stand
     tokenizer.add_special_tokens([AddedToken("<end>", special=True)])
@@ -83,6 +88,13 @@ def _own_settings(folder: Path) -> dict[str, object]:
         "model": folder,
         "model_name": NAME,
     }
+
+
+def head_settings(folder: Path) -> dict[str, object]:
+    """How a server runs a model with a draft head, both written into the folder; some of its drafts are right."""
+    target = favour(make_model(folder / "model", num_hidden_layers=LAYERS), _HEAD_IDS)
+    head = make_head(folder / "head", ids=_HEAD_IDS, max_position_embeddings=_MAX_LENGTH)
+    return _own_settings(target) | {"engine_draft_model": head}
 
 
 def shelf(folder: Path) -> dict[str, object]:

@@ -57,9 +57,12 @@ class Stage:
         step_s: float = model.STEP_S,
         num_asks: int = NUM_ASKS,
         has_shelf: bool = False,
+        has_head: bool = False,
     ) -> None:
         self.kind, self.seed = kind, seed
         self._step_s, self._num_asks, self._has_shelf = step_s, num_asks, has_shelf
+        self.has_head = has_head
+        """Whether a draft head drafts for the streams."""
         self._stack = ExitStack()
         self._numbers = itertools.count()
         self.rabbits: list[RabbitServer] = []
@@ -88,7 +91,7 @@ class Stage:
         # somebody else.
         self.folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="axon-faults-")))
         self.place: Place = LonePlace(folder=self._disk("alone")) if self.kind == "alone" else self._shared_place()
-        settings = model.settings(model.make_model(self.folder / "model", **model.changes()))
+        settings = self._model_settings()
         if self._has_shelf:
             settings |= model.shelf(self.folder / "kv")
         self.fleet = Fleet(self.place, settings, step_s=self._step_s)
@@ -99,6 +102,11 @@ class Stage:
         self.keys = {"default": self.place.key, _OTHER_TENANT: self.fleet.processes[0].make_key(_OTHER_TENANT)}
         self.asks_of("plain")
         self.note_base()
+
+    def _model_settings(self) -> dict[str, object]:
+        if self.has_head:
+            return model.head_settings(self.folder)
+        return model.settings(model.make_model(self.folder / "model", **model.changes()))
 
     @property
     def asks(self) -> list["Ask"]:
@@ -199,9 +207,15 @@ class Stages:
     """The stage that is open: kept while the next fault is of the same kind."""
 
     def __init__(
-        self, *, seed: int, step_s: float = model.STEP_S, num_asks: int = NUM_ASKS, has_shelf: bool = False
+        self,
+        *,
+        seed: int,
+        step_s: float = model.STEP_S,
+        num_asks: int = NUM_ASKS,
+        has_shelf: bool = False,
+        has_head: bool = False,
     ) -> None:
-        self._make = partial(Stage, seed=seed, step_s=step_s, num_asks=num_asks, has_shelf=has_shelf)
+        self._make = partial(Stage, seed=seed, step_s=step_s, num_asks=num_asks, has_shelf=has_shelf, has_head=has_head)
         self._open: Stage | None = None
 
     def get(self, kind: Kind) -> Stage:

@@ -19,9 +19,6 @@ def _traits(ask: Ask) -> set[str]:
     return found | ({"seeds"} if "seed" in ask.body else {"greedy ones"})
 
 
-_ALL = frozenset({"tool calls", "schemas", "pairs", "seeds", "greedy ones"})
-
-
 def _caught(scene: Scene) -> tuple[Process, list[str]]:
     """A worker whose engine was stopped in the middle of schemas, tool calls and pairs at once; and its jobs."""
     found: list[tuple[Process, list[str]]] = []
@@ -71,7 +68,8 @@ def gateway_killed(scene: Scene) -> None:
     def running() -> set[str]:
         return _amid(scene, {told.stream_id for told in scene.work.history.running if len(told.pieces) > _AMID})
 
-    scene.wait(lambda: running() >= _ALL, "schemas, tool calls and pairs are read, seeded and greedy")
+    asked = {trait for ask in scene.work.history.asks.values() for trait in _traits(ask)}
+    scene.wait(lambda: running() >= asked, "schemas, tool calls and pairs are read, seeded and greedy")
     scene.strike()
     struck_at = scene.work.now
     gateway.kill()

@@ -1,14 +1,20 @@
 """A slice of the fault program: some of the faults always, one of some others, once each, under a few requests.
-``make faults`` is all of it."""
+``make faults`` is all of it.
 
+As for the default model, a draft head drafts for the streams, and the answers are those of an engine without one."""
+
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.engine.builders import make_add, open_engine, run_to_end, with_config
 from tests.faults.every import FAULTS
 from tests.faults.fault import Fault
+from tests.faults.history import Ask
+from tests.faults.model import CHARACTERS
 from tests.faults.run import keep, run_fault
-from tests.faults.stage import Stages
+from tests.faults.stage import Stage, Stages
 from tests.services.disk import can_mount
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(400)]
@@ -41,3 +47,34 @@ def check(fault: Fault, stages: Stages, tmp_path: Path) -> None:
     assert not outcome.error, f"the fault did not happen: {outcome.error}"
     assert not outcome.violations, "\n".join(f"{each.kind}: {each.what}" for each in outcome.violations[:10])
     assert outcome.proofs
+    if stage.has_head:
+        check_drafts(stage)
+
+
+def check_drafts(stage: Stage) -> None:
+    """The answers, which the fault has not changed, are those of an engine without a head; and drafts were accepted."""
+    assert answers_without_a_head(stage.folder / "model", stage.asks) == [ask.texts for ask in stage.asks]
+    drafted, accepted = (
+        stage.fleet.metric(rf'axon_draft_tokens_total\{{.*source="model",stage="{each}".*\}}')
+        for each in ("drafted", "accepted")
+    )
+    assert 0 < accepted < drafted
+
+
+def answers_without_a_head(model: Path, asks: Sequence[Ask]) -> list[tuple[str, ...]]:
+    """By an engine of this process."""
+    engine = open_engine(model, with_config(dtype="int8", block_size=16, kv_memory_bytes=16 << 20), speculate=False)
+    named = ("max_tokens", "min_tokens", "temperature", "seed")
+    adds = [
+        make_add(
+            f"{ask.name} {choice}",
+            prompt=[CHARACTERS.index(character) for character in ask.body["prompt"]],
+            choice=choice,
+            **{name: ask.body[name] for name in named if name in ask.body},
+        )
+        for ask in asks
+        for choice in range(ask.num_choices)
+    ]
+    said = {id: "".join(CHARACTERS[token] for token in tokens) for id, tokens in run_to_end(engine, adds).items()}
+    engine.close()
+    return [tuple(said[f"{ask.name} {choice}"] for choice in range(ask.num_choices)) for ask in asks]

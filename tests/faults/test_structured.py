@@ -9,11 +9,11 @@ import pytest
 
 from axon.domain.billing.ledger import Ledger
 from axon.domain.billing.usage import Usage
+from axon.domain.content.tool_call import CallPiece
 from axon.domain.job import Job
 from axon.domain.log.chunk import Details, End, Token
 from axon.domain.reply import ChatReply, MessagesReply, Reply, ResponseReply
 from axon.domain.sampling import Sampling
-from axon.domain.tool_call import CallPiece
 from axon.domain.turn import Turn, TurnState
 from axon.gateway.anthropic.events import Writer as MessagesWriter
 from axon.gateway.openai.frames import Writer as ChatWriter

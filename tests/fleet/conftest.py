@@ -10,7 +10,9 @@ import pytest
 from tests.conformance.conftest import SCRIPT
 from tests.fleet.face import Face
 from tests.fleet.fleet import Fleet, shared_fleet
-from tests.journeys.conftest import FEW_LANES, PATIENT
+from tests.journeys.conftest import FEW_LANES, PATIENT, past
+
+__all__ = ["past"]
 
 
 @contextmanager

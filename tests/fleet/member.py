@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import httpx
 
-from tests.journeys.server import REPOSITORY, START_S, metric_of, wait_until
+from tests.journeys.server import REPOSITORY, START_S, engines_under, metric_of, wait_until
 from tests.services import warm
 from tests.services.process import free_port
 from tests.services.reaper import adopt
@@ -153,8 +153,7 @@ class Member:
                 os.kill(pid, signal.SIGCONT)
 
     def engine_pids(self) -> list[int]:
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return [pid for pid in map(int, children) if Path(f"/proc/{pid}/comm").read_text() == "axon-engine\n"]
+        return engines_under(self.pid)
 
     def environment(self) -> dict[str, str]:
         """Of its process, or of a command that is to meet the same services."""

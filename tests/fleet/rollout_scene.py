@@ -23,8 +23,8 @@ from pathlib import Path
 
 import openai
 
-from axon.domain.pin import pin_key
 from axon.domain.registry.rollout import WHOLE, bucket_of
+from axon.domain.session.pin import pin_key
 from tests.fleet.fleet import ECHO, Fleet, shared_place
 from tests.fleet.member import Member
 from tests.fleet.talks import Talk, Talks

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from axon.bootstrap.process import Up
 from axon.bootstrap.ready import Ready
-from axon.console.serving import screen
+from axon.console.serving.screen import screen
 from tests.fleet.__main__ import without_screens
 
 

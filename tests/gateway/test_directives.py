@@ -25,10 +25,10 @@ from axon.gateway.directives import (
 )
 from axon.gateway.http.body import Wire, parse
 from axon.gateway.ollama.requests import OllamaChatRequest, OllamaEmbedRequest, OllamaGenerateRequest
-from axon.gateway.openai.classify_requests import ClassifyRequest
-from axon.gateway.openai.embedding_requests import EmbeddingRequest
+from axon.gateway.openai.encoders.classify_requests import ClassifyRequest
+from axon.gateway.openai.encoders.embedding_requests import EmbeddingRequest
+from axon.gateway.openai.encoders.score_requests import RerankRequest, ScoreRequest
 from axon.gateway.openai.requests import ChatRequest, CompletionRequest
-from axon.gateway.openai.score_requests import RerankRequest, ScoreRequest
 from axon.gateway.openai.tokens import DetokenizeRequest, TokenizeRequest
 from axon.gateway.responses.requests import ResponseRequest
 from axon.gateway.vector_directives import CLASSIFY, EMBEDDINGS, RERANK, SCORE

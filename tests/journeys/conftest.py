@@ -17,6 +17,16 @@ FEW_LANES = 4
 """Enough for the tenants of a test; the broker that all tests share has those of every server at once."""
 
 
+Past = Callable[[str, int], str]
+
+
+@pytest.fixture
+def past() -> Past:
+    """The part of an answer that comes past a seq. A byte is a token of these servers: it is all the characters that
+    were not complete by then."""
+    return lambda text, seq: text[len(text.encode()[:seq].decode(errors="ignore")) :]
+
+
 @pytest.fixture(scope="session", params=["embedded", pytest.param("services", marks=pytest.mark.services)])
 def place(request: pytest.FixtureRequest) -> Callable[[], Settings]:
     """Where servers keep things: each call makes a place of its own, in the process or on the real services."""

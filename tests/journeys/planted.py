@@ -1,7 +1,7 @@
-"""Plants crashes: texts of grammars that end, stall or fill the process that compiles them.
+"""Plants crashes: texts that end, stall or fill the process that compiles them as grammars or renders them.
 
 ``python_path`` makes a folder for the path of a server under test. Python imports its ``sitecustomize`` at the start of
-each process, which plants them in a gateway's compiler and in an engine, and does nothing in any other.
+each process, which plants them in a gateway's compiler and renderers and in an engine, and does nothing in any other.
 """
 
 import os
@@ -25,6 +25,8 @@ def plant() -> None:
     """Plants what this process may have."""
     if "axon.text.compiler.process" in sys.orig_argv:
         _in_compiler()
+    if "axon.gateway.pages.rendering.process" in sys.orig_argv:
+        _in_renderer()
     if "axon.engine.process" in sys.orig_argv:
         _in_engine()
 
@@ -36,20 +38,37 @@ def _in_compiler() -> None:
     problem = GrammarCheck.problem
 
     def planted(check: GrammarCheck, grammar: Grammar) -> str:
-        if "planted crash" in grammar.text:
-            os.abort()
-        if "planted loop" in grammar.text:
-            while True:
-                pass
-        if "planted stall" in grammar.text:
-            time.sleep(3600)
-        if "planted kill" in grammar.text:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if "planted growth" in grammar.text:
-            return str(len(bytearray(2 << 30)))
+        _act(grammar.text)
         return problem(check, grammar)
 
     setattr(GrammarCheck, "problem", planted)  # noqa: B010
+
+
+def _in_renderer() -> None:
+    from axon.gateway.pages.rendering import markdown
+
+    render = markdown.render
+
+    def planted(text: str) -> str:
+        _act(text)
+        return render(text)
+
+    setattr(markdown, "render", planted)  # noqa: B010
+
+
+def _act(text: str) -> None:
+    """Does what is planted in a text."""
+    if "planted crash" in text:
+        os.abort()
+    if "planted loop" in text:
+        while True:
+            pass
+    if "planted stall" in text:
+        time.sleep(3600)
+    if "planted kill" in text:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "planted growth" in text:
+        bytearray(2 << 30)
 
 
 def _in_engine() -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
@@ -34,6 +34,18 @@ def wait_until(true: Callable[[], object], what: str, timeout_s: float = 60.0) -
             return
         assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
         time.sleep(pause_s)
+
+
+def engines_under(pid: int) -> list[int]:
+    """The engines among the process's children, of which any may end meanwhile."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [child for child in map(int, children) if _name_of(child) == "axon-engine"]
+
+
+def _name_of(pid: int) -> str:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 class Server:
@@ -99,8 +111,7 @@ class Server:
         self.metrics_url = metrics[1]
 
     def engine_pids(self) -> list[int]:
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return [pid for pid in map(int, children) if Path(f"/proc/{pid}/comm").read_text() == "axon-engine\n"]
+        return engines_under(self.pid)
 
     def stop(self, number: int = signal.SIGTERM, timeout_s: float = 60.0) -> int:
         """Sends the signal and returns the exit code."""
@@ -157,6 +168,21 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@contextmanager
+def standing_still(server: Server) -> Iterator[None]:
+    """The engine says nothing for the length of a block, however long that takes; then it goes on.
+
+    A server is not killed meanwhile: its engine ends when it sees that its worker has gone, which it cannot.
+    ``worker_step_timeout_s`` is the length after which a worker takes its engine for hung.
+    """
+    [engine] = server.engine_pids()
+    os.kill(engine, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(engine, signal.SIGCONT)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,9 +30,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(root: Path, place: Callable[[], dict[str, Any]]) -> Iterator[Server]:
-    """One adapter fits into its engine's memory: they take turns there."""
+    """One adapter fits into its engine's memory, and the files of three into its cache: they take turns there."""
+    few: dict[str, Any] = {"engine_adapter_slots": 1, "models_dir": root / "models"}
+    few["weights_limit_gb"] = 3.5e-9 * sum(path.stat().st_size for path in (root / "sql").iterdir())
     models = f"tiny={root / 'base'};threads=1"
-    with running(root / "data", models=models, engine_adapter_slots=1, **PATIENT, **place()) as server:
+    with running(root / "data", models=models, **few, **PATIENT, **place()) as server:
         for name in ("sql", "law"):
             add(server, name, root / name)
         yield server
@@ -153,3 +156,45 @@ def test_what_cannot_be_served_is_refused_when_it_is_added_or_asked(server: Serv
         answer = http.post("/v1/completions", json={"model": "tiny:small", "prompt": "x", "max_tokens": 2})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "adapter_unusable")
         assert "r = 4" in answer.json()["error"]["message"]
+
+
+def test_files_that_no_answer_needs_give_way_to_others(server: Server, root: Path) -> None:
+    """Six adapters, and room on the disk for three."""
+    with server.client() as http:
+        expected = {}
+        for number in range(6):
+            make_adapter(root / f"many-{number}", root / "base", seed=10 + number)
+            add(server, f"many-{number}", root / f"many-{number}")
+            expected[f"tiny:many-{number}"] = ask(http, f"tiny:many-{number}")
+        with ThreadPoolExecutor(6) as pool:
+            again = list(expected) * 4
+            assert list(pool.map(lambda model: ask(http, model), again)) == [expected[each] for each in again]
+    kept = [each for each in (root / "models/by-digest").iterdir() if len(each.name) == 64]
+    assert len(kept) <= 3
+
+
+def test_files_that_are_lost_or_damaged_are_fetched_again_and_are_never_the_clients_fault(
+    server: Server, root: Path
+) -> None:
+    """The engine has room for one adapter, so it reads these files anew each time."""
+    digest = add(server, "fragile", root / "sql")
+    kept = root / "models/by-digest" / digest
+    with server.client() as http:
+        expected = ask(http, "tiny:sql")
+        for harm in (shutil.rmtree, emptied, flipped):
+            assert ask(http, "tiny:fragile") == expected
+            ask(http, "tiny:law")
+            harm(kept)
+            assert ask(http, "tiny:fragile") == expected, harm
+
+
+def emptied(folder: Path) -> None:
+    (folder / "adapter_model.safetensors").write_bytes(b"")
+
+
+def flipped(folder: Path) -> None:
+    """Changes one number, which the format does not show."""
+    path = folder / "adapter_model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 0x40
+    path.write_bytes(content)

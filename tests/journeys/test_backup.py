@@ -98,6 +98,8 @@ def test_a_backup_beside_traffic_has_every_answer_that_was_given_before_it(
         assert done["rows"] == facts["rows"]
         with other.start_again().client() as http:
             http.headers["Authorization"] = f"Bearer {server.key}"  # of the first, by its pepper
+            # The first read waits for the journal, for as long as a busy machine may take.
+            wait_until(lambda: http.get(f"/v1/responses/{next(iter(before))}").status_code == 200, "it is read")
             for response, text in before.items():
                 assert said(http.get(f"/v1/responses/{response}").json()) == text
 

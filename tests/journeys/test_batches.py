@@ -169,7 +169,7 @@ def test_files_are_listed_read_and_deleted(echo: Server) -> None:
 
 
 def test_a_batch_that_ends_too_late_has_its_unfinished_lines_in_the_error_file(fresh: Fresh) -> None:
-    server = fresh.start(batches_window_s=3.0, batches_poll_s=0.1, engine_echo_step_s=0.003)
+    server = fresh.start(batches_window_s=8.0, batches_poll_s=0.1, engine_echo_step_s=0.003)
     with client_of(server) as client:
         batch = wait_ended(client, submit(client, [chat_line(0), chat_line(1, **ENDLESS)]))
         assert batch.status == "expired"

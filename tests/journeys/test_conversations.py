@@ -85,3 +85,41 @@ def test_an_empty_body_makes_an_empty_conversation(echo: Server) -> None:
         assert made.status_code == 200
         listed = http.get(f"/v1/conversations/{made.json()['id']}/items").json()
     assert (listed["data"], listed["has_more"], listed["first_id"]) == ([], False, None)
+
+
+def test_a_response_begins_its_conversation(echo: Server) -> None:
+    begins = {**GREEDY, "input": "one", "conversation": {"metadata": {"title": "begun at once"}}}
+    with echo.client() as http:
+        first = http.post("/v1/responses", json=begins, headers={"idempotency-key": "k1"}).raise_for_status().json()
+        again = http.post("/v1/responses", json=begins, headers={"idempotency-key": "k1"}).raise_for_status().json()
+        assert (again["id"], again["conversation"]) == (first["id"], first["conversation"])
+        talk = first["conversation"]["id"]
+        assert [each["id"] for each in http.get("/v1/conversations?title=begun at once").json()["data"]] == [talk]
+        second = http.post("/v1/responses", json={**GREEDY, "input": "two", "conversation": talk}).json()
+        assert second["output"][0]["content"][0]["text"].startswith("user: one\nassistant: ")
+        other = (
+            http.post("/v1/responses", json=begins).raise_for_status().json()
+        )  # without a key it is another question
+        assert other["conversation"]["id"] != talk
+        told = http.get(f"/v1/conversations/{talk}/responses").json()["data"]
+    assert [each["id"] for each in told] == [first["id"], second["id"]]
+
+
+@pytest.mark.parametrize(
+    ("more", "headers"),
+    [
+        ({"previous_response_id": "resp_1"}, {}),
+        ({"store": False}, {}),
+        ({"input": "long " * 20_000}, {}),
+        ({"input": None}, {}),
+        ({}, {"x-axon-branch-of": "conv_1"}),
+        ({"conversation": {}}, {}),
+    ],
+)
+def test_a_refused_response_begins_no_conversation(
+    echo: Server, more: dict[str, object], headers: dict[str, str]
+) -> None:
+    body = {**GREEDY, "input": "one", "conversation": {"metadata": {"title": "refused"}}, **more}
+    with echo.client() as http:
+        assert http.post("/v1/responses", json=body, headers=headers).status_code == 400
+        assert http.get("/v1/conversations", params={"title": "refused"}).json()["data"] == []

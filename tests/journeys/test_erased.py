@@ -1,6 +1,7 @@
 """Texts that were erased, or never stored, are found nowhere."""
 
 import sqlite3
+from pathlib import Path
 
 import openai
 import pytest
@@ -88,3 +89,33 @@ def test_a_repeated_request_whose_answer_was_erased_is_told_so(echo: Server) -> 
         with pytest.raises(openai.APIStatusError) as gone:
             api.responses.create(**GREEDY, input="one", extra_headers=headers)
     assert gone.value.status_code == 410
+
+
+@pytest.mark.everywhere
+def test_an_erased_text_is_in_no_file_of_the_server(fresh: Fresh) -> None:
+    """The word is asked, echoed, titled, edited in a branch, and asked once more by an answer that still runs."""
+    server = fresh.start(engine_echo_step_s=0.002)
+    word = "quincunxial"
+    with client(server) as api, server.client() as http:
+        talk = api.conversations.create(metadata={"title": f"About {word}"})
+        first = api.responses.create(**GREEDY, input=f"{word} " * 200, conversation=talk.id)
+        api.responses.create(**GREEDY, input=f"{word} beside it", previous_response_id=first.id)
+        api.responses.create(
+            **GREEDY, input=f"{word} again", conversation=talk.id, background=True, extra_body={"ignore_eos": True}
+        )
+        assert http.delete(f"/v1/conversations/{talk.id}?branches=true").status_code == 200
+    wait_until(lambda: not _holding(server.data_dir, word), "no file has the word")
+    server.kill()
+    assert _holding(server.data_dir, word) == []
+
+
+def _holding(folder: Path, word: str) -> list[str]:
+    """The files below the folder that have the word."""
+    return [str(each) for each in folder.rglob("*") if each.is_file() and word.encode() in _bytes_of(each)]
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:  # it went away while we looked
+        return b""

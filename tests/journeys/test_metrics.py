@@ -31,14 +31,14 @@ ELSEWHERE: Mapping[str, str] = {
     "axon_gpu_utilization_ratio": "tests/telemetry/test_engine_report.py: there is no GPU",
     "axon_gpu_memory_bytes": "tests/telemetry/test_engine_report.py: there is no GPU",
     "axon_sessions_moved_total": "tests/fleet/test_rollouts.py",
-    "axon_replicas": "tests/bootstrap/test_launching.py: there is no launcher",
-    "axon_fleet_orders_total": "tests/bootstrap/test_launching.py: there is no launcher",
-    "axon_scaling_decisions_total": "tests/bootstrap/test_control_gauges.py: there is no launcher",
-    "axon_rollout_state": "tests/bootstrap/test_control_gauges.py: no rollout",
-    "axon_rollout_step": "tests/bootstrap/test_control_gauges.py: no rollout",
-    "axon_rollout_share_ratio": "tests/bootstrap/test_control_gauges.py: no rollout",
-    "axon_rollout_stuck_seconds": "tests/bootstrap/test_control_gauges.py: no rollout",
-    "axon_rollouts_ended_total": "tests/bootstrap/test_control_gauges.py: no rollout",
+    "axon_replicas": "tests/bootstrap/control/test_launching.py: there is no launcher",
+    "axon_fleet_orders_total": "tests/bootstrap/control/test_launching.py: there is no launcher",
+    "axon_scaling_decisions_total": "tests/bootstrap/control/test_gauges.py: there is no launcher",
+    "axon_rollout_state": "tests/bootstrap/control/test_gauges.py: no rollout",
+    "axon_rollout_step": "tests/bootstrap/control/test_gauges.py: no rollout",
+    "axon_rollout_share_ratio": "tests/bootstrap/control/test_gauges.py: no rollout",
+    "axon_rollout_stuck_seconds": "tests/bootstrap/control/test_gauges.py: no rollout",
+    "axon_rollouts_ended_total": "tests/bootstrap/control/test_gauges.py: no rollout",
     "axon_dependency_errors_total": "tests/telemetry/test_measured.py: nothing fails",
     "axon_trace_spans_total": "tests/telemetry/traces: there is no collector",
     **dict.fromkeys(
@@ -50,7 +50,7 @@ ELSEWHERE: Mapping[str, str] = {
         ),
         "tests/journeys/test_kv_shelf.py: there is no shelf",
     ),
-    "axon_files": "tests/bootstrap/test_control_gauges.py: counted twice a minute",
+    "axon_files": "tests/bootstrap/control/test_gauges.py: counted twice a minute",
 }
 """Metrics that one server with an echo engine has no sample of, and where they are tested."""
 

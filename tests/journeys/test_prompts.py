@@ -81,7 +81,7 @@ def test_a_stream_of_several_prompts_goes_on_after_the_engine_was_killed(fresh: 
     body = {"model": "echo", "prompt": PROMPTS, "n": 2, "seed": 3, "max_tokens": 60, "ignore_eos": True, "stream": True}
     with server.client() as http:
         whole = http.post("/v1/completions", json={**body, "stream": False}).json()["choices"]
-    got = read_killing(server, body, at_pieces=(2, 100))
+    got = read_killing(server, body, at_tokens=(2, 100))
     assert by_choice(got) == {choice["index"]: choice["text"] for choice in whole}
     assert server.metric("axon_failovers_total") == 2
 
@@ -207,7 +207,7 @@ def test_what_cannot_be_said_of_an_echoed_prompt_is_refused_by_name(echo: Server
 def test_a_prompts_log_probabilities_are_whole_after_the_engine_was_killed(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.02)
     body = {"model": "echo", "prompt": ["ab" * 300, "c"], "max_tokens": 30, "ignore_eos": True, "temperature": 0}
-    got = read_killing(server, {**body, "echo": True, "logprobs": 0, "stream": True}, at_pieces=(1, 20))
+    got = read_killing(server, {**body, "echo": True, "logprobs": 0, "stream": True}, at_tokens=(1, 20))
     told = [piece.event["choices"][0] for piece in got if piece.event["choices"][0]["logprobs"]]
     tokens = {
         index: [token for each in told if each["index"] == index for token in each["logprobs"]["tokens"]]

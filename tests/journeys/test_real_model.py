@@ -139,7 +139,7 @@ def test_it_says_the_same_after_its_engine_was_killed(real: Server) -> None:
     failovers = real.metric("axon_failovers_total")
     with real.client() as http:
         undisturbed = http.post("/v1/completions", json=body).json()["choices"][0]["text"]
-    got = read_killing(real, {**body, "stream": True}, at_pieces=(15,))
+    got = read_killing(real, {**body, "stream": True}, at_tokens=(15,))
     assert text_of(got) == undisturbed
     assert real.metric("axon_failovers_total") == failovers + 1
 

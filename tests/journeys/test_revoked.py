@@ -1,8 +1,6 @@
 """What a revoked key still reads ends within a second; what a suspended tenant still reads does not."""
 
 import json
-import os
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +10,7 @@ import httpx
 import pytest
 
 from tests.journeys.conftest import Fresh
-from tests.journeys.server import Server, wait_until
+from tests.journeys.server import Server, standing_still, wait_until
 from tests.journeys.test_cancel import CHAT, NUM_LATER, RESPONSE, STEP_S, cancelled, running
 from tests.journeys.test_tenants import axon, holding
 
@@ -85,17 +83,6 @@ def run(server: Server, *arguments: str) -> None:
     """A command beside a running server that answers nothing."""
     ran = server.axon(*arguments)
     assert ran.returncode == 0, ran.stderr
-
-
-@contextmanager
-def standing_still(server: Server) -> Iterator[None]:
-    """The engine says nothing for the length of a block, however long that takes; then it goes on."""
-    [engine] = server.engine_pids()
-    os.kill(engine, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(engine, signal.SIGCONT)
 
 
 def test_a_stored_answer_goes_on_when_its_key_is_revoked(fresh: Fresh) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from axon.console.serving import shows_banner
+from axon.console.serving.screen import shows_banner
 from tests.services import warm
 from tests.services.process import wait_for
 from tests.services.reaper import adopt

@@ -79,7 +79,7 @@ def test_an_answer_of_a_schema_is_the_same_after_its_engine_was_killed(real: Ser
     }
     with real.client() as http:
         undisturbed = http.post("/v1/completions", json=body).raise_for_status().json()["choices"][0]
-    got = read_killing(real, {**body, "stream": True}, at_pieces=(8,))
+    got = read_killing(real, {**body, "stream": True}, at_tokens=(8,))
     assert text_of(got) == undisturbed["text"]
     assert undisturbed["finish_reason"] == "stop"
     Draft202012Validator(SCHEMA).validate(json.loads(undisturbed["text"]))

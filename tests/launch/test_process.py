@@ -12,7 +12,7 @@ import pytest
 
 from axon.adapters.launch import records, system
 from axon.adapters.launch.records import Record, Records
-from axon.bootstrap.launching import gpus_of
+from axon.bootstrap.control.launching import gpus_of
 from axon.domain.fleet.replica import Group, Launched, LaunchState, ReplicaSpec
 from axon.errors import DependencyDown
 from axon.ports.launcher import Launcher

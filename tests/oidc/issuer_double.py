@@ -38,6 +38,8 @@ class IssuerDouble:
         self.broken: dict[str, tuple[int, bytes]] = {}
         """Answers in place of the right ones, by path."""
         self.asked: list[str] = []
+        self.paths: list[str] = []
+        """What browsers asked it for, with queries."""
         self.forms: list[dict[str, str]] = []
         self.logins: list[str] = []
         self._attempts: dict[str, dict[str, str]] = {}
@@ -118,6 +120,7 @@ def running_issuer(now: float, host: str = "127.0.0.1") -> Iterator[IssuerDouble
             self._answer({name: values[0] for name, values in parse_qs(body).items()})
 
         def _answer(self, form: dict[str, str]) -> None:
+            double.paths.append(self.path)
             if urlsplit(self.path).path == "/authorize":
                 self._send_back()
                 return

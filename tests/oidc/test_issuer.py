@@ -1,5 +1,6 @@
 """The issuer over HTTP: what it says is believed only if all of it is right."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -100,6 +101,8 @@ async def test_a_client_without_a_secret_has_none_to_send(double: IssuerDouble, 
         ({"aud": None}, "MissingRequiredClaimError"),
         ({"aud": [CLIENT_ID, "another"]}, "another party"),
         ({"aud": [CLIENT_ID, "another"], "azp": "another"}, "another party"),
+        ({"azp": "another"}, "another party"),
+        ({"azp": 7}, "another party"),
         ({"iss": "http://127.0.0.1:1"}, "InvalidIssuerError"),
         ({"iss": None}, "MissingRequiredClaimError"),
         ({"nonce": "another"}, "another attempt"),
@@ -242,3 +245,22 @@ async def test_nobody_at_home_is_told_as_such(clock: FakeClock) -> None:
         pass
     with pytest.raises(DependencyDown, match="does not answer"):
         await make_issuer(gone, clock).address(state="state", nonce=NONCE, challenge=CHALLENGE)
+
+
+async def test_many_who_sign_in_at_once_ask_for_one_description(issuer: OidcIssuer, double: IssuerDouble) -> None:
+    begun = [issuer.address(state=str(number), nonce=NONCE, challenge=CHALLENGE) for number in range(20)]
+    assert len(set(await asyncio.gather(*begun))) == 20
+    assert double.asked == ["/.well-known/openid-configuration"]
+
+
+async def test_an_issuer_that_fails_is_not_asked_again_by_everybody(
+    issuer: OidcIssuer, double: IssuerDouble, clock: FakeClock
+) -> None:
+    double.broken = {"/.well-known/openid-configuration": (500, b"")}
+    begun = [issuer.address(state=str(number), nonce=NONCE, challenge=CHALLENGE) for number in range(20)]
+    found = await asyncio.gather(*begun, return_exceptions=True)
+    assert all(isinstance(each, DependencyDown) for each in found)
+    assert len(double.asked) == 1
+    double.broken = {}
+    clock.advance(2.5)
+    assert (await issuer.address(state="a", nonce=NONCE, challenge=CHALLENGE)).startswith(double.url)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from axon.domain import wire
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import Turn

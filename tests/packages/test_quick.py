@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from axon.engine.native import build, library
-from tests.packages.emulated import CHOICES, own
+from tests.packages.emulated import CHOICES, Emulated, own, require_emulator
 from tests.packages.wheels import build_wheels, run
 
 CHOSEN = """
@@ -22,6 +22,13 @@ choose.restype, choose.argtypes = ctypes.c_char_p, [ctypes.c_char_p]
 print(json.dumps({"path": str(path), "chosen": choose(b"").decode()}))
 """
 # Without numpy, which takes an emulator ten times as long as all of this.
+
+
+@pytest.fixture(scope="module")
+def emulated() -> Emulated:
+    """This machine's kind, asked for before a wheel is built for it."""
+    require_emulator(platform.machine())
+    return own(sys.executable)
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +52,7 @@ def chosen(site: Path, answer: str) -> str:
     return str(told["chosen"])
 
 
+@pytest.mark.long("packages")
 def test_the_wheels_own_library_is_loaded_and_no_compiler_is_looked_for(installed: Path) -> None:
     answer = run([sys.executable, "-c", CHOSEN], cwd=installed, PYTHONPATH=str(installed), PATH="/nonexistent")
     assert chosen(installed, answer) == library.instruction_set(library.load())
@@ -52,11 +60,14 @@ def test_the_wheels_own_library_is_loaded_and_no_compiler_is_looked_for(installe
 
 @pytest.mark.long("processors")
 @pytest.mark.parametrize("processor", CHOICES.get(platform.machine(), {}))
-def test_an_older_processor_gets_the_kernels_that_it_can_run(installed: Path, processor: str) -> None:
-    told = own(sys.executable).run(processor, CHOSEN, path=installed)
+def test_an_older_processor_gets_the_kernels_that_it_can_run(
+    emulated: Emulated, installed: Path, processor: str
+) -> None:
+    told = emulated.run(processor, CHOSEN, path=installed)
     assert chosen(installed, told) == CHOICES[platform.machine()][processor]
 
 
+@pytest.mark.long("packages")
 def test_the_same_commit_gives_the_same_source_archive_and_pure_wheel(tmp_path: Path) -> None:
     """Later, and by somebody whose new files nobody else may read."""
     first = build_wheels(tmp_path / "first", "sdist", "any")

@@ -1,5 +1,6 @@
 """Administration of adapters: added, given other files, refused, removed."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,12 @@ import pytest
 
 from axon.adapters.store.sqlite import SqliteStore
 from axon.domain.registry.adapter import Adapter, AdapterFiles
+from axon.domain.registry.version import EngineSettings
 from axon.errors import Conflict, InvalidInput, NotFound
 from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock
+from tests.domain.registry.builders import version
 from tests.registry.catalog_world import ACTOR, MODEL, World, nobody, refused
 
 FILES = AdapterFiles(digest="1" * 64, source="/adapters/sql")
@@ -48,6 +51,43 @@ async def test_an_adapter_is_added_given_other_files_and_removed(world: World) -
         ("adapter", "small:sql", "change"),
         ("adapter", "small:sql", "remove"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (EngineSettings(dtype="fp8"), "'small@v1' has dtype = fp8. Merge the adapter into its model"),
+        (EngineSettings(more=(("tensor_parallel", "2"),)), "has tensor_parallel = 2"),
+        (EngineSettings(kind="vllm"), "has engine = vllm"),
+        (EngineSettings(more=(("adapter_slots", "0"),)), "has adapter_slots = 0"),
+    ],
+)
+async def test_an_adapter_that_no_version_could_run_is_refused_with_what_to_do(
+    world: World, settings: EngineSettings, words: str
+) -> None:
+    unable = replace(version("v1"), settings=settings)
+    await world.catalog.add_model(MODEL, unable, deploys=False, actor=ACTOR)
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        await world.catalog.set_adapter(SQL, actor=ACTOR)
+    assert not (await world.catalog.snapshot()).adapters
+    await world.catalog.add_version(version("v2"), actor=ACTOR)
+    assert (await world.catalog.set_adapter(SQL, actor=ACTOR)).id == "small:sql"
+
+
+async def test_the_files_that_sessions_may_have_are_kept_in_the_store_and_end_with_the_name(world: World) -> None:
+    for number in range(7):
+        files = AdapterFiles(digest=f"{number}" * 64, source=f"/adapters/{number}", source_revision=f"r{number}")
+        await world.catalog.set_adapter(replace(SQL, files=(files,)), actor=ACTOR)
+    kept = (await world.catalog.snapshot()).adapters["small:sql"]
+    assert [each.source for each in kept.files] == [f"/adapters/{number}" for number in (6, 5, 4, 3, 2)]
+    job = kept.for_job("3" * 12)
+    assert (job.digest, job.source, job.source_revision) == ("3" * 64, "/adapters/3", "r3")
+    back = replace(SQL, files=(AdapterFiles(digest="4" * 64, source="/adapters/moved"),))
+    kept = await world.catalog.set_adapter(back, actor=ACTOR)
+    assert [each.source[10:] for each in kept.files] == ["moved", "6", "5", "3", "2"], "each once, the latest source"
+    await world.catalog.remove_adapter("small:sql", actor=ACTOR)
+    again = await world.catalog.set_adapter(replace(SQL, tenant="acme"), actor=ACTOR)
+    assert again.files == SQL.files, "another owner of the name gets no files of the one before"
 
 
 async def test_one_tenants_adapter_is_not_given_to_another(world: World) -> None:

@@ -21,6 +21,8 @@ async def test_the_worker_that_is_named_drains_and_no_other() -> None:
         async with asyncio.timeout(10):
             while await wakeups.counts(["drain/one", "drain/two"]) != [1, 1]:  # noqa: ASYNC110 - it has no event for its listeners
                 await asyncio.sleep(0)
+            assert await DrainOrders(wakeups).takers(["one", "nobody", "two"]) == {"one", "two"}
+            assert await DrainOrders(wakeups).takers([]) == frozenset()
             await DrainOrders(wakeups).give("two")
             while not drained:  # noqa: ASYNC110 - the listener drains after its answer
                 await asyncio.sleep(0)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import axon
 from axon.runtime.child import launch_module, plain_environment
 from axon.sessions.compiler import Compiler
 from axon.text.compiler.messages import Task
@@ -100,6 +101,28 @@ async def test_the_compiler_of_clients_grammars_has_none_of_the_gateways_secrets
         await compiler.aclose()
     assert b"PATH=" in environment
     assert b"secret" not in environment
+
+
+@pytest.mark.parametrize("has_secrets", [False, True])
+async def test_a_child_imports_nothing_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_secrets: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "planted_here.py").write_text("raise SystemExit(7)")
+    child = await launch_module("planted_here", lambda fd: (), has_secrets=has_secrets)
+    child.writer.close()
+    assert await child.process.wait() == 1, "there is no such module"
+
+
+def test_every_process_of_ours_is_started_without_the_working_directory_on_its_path() -> None:
+    source = Path(axon.__file__).parent
+    started = [
+        line.strip() for file in source.rglob("*.py") for line in file.read_text().splitlines() if '"-m", ' in line
+    ]
+    shown = [line for line in started if line == 'return [sys.executable, "-m", "axon"]']  # words for people to type
+    assert len(shown) == 1
+    assert len(started) > 4
+    assert all('"-P", "-m", ' in line for line in started if line not in shown)
 
 
 def test_a_plain_environment_has_what_python_and_its_coverage_need() -> None:

@@ -1,6 +1,7 @@
 """Every route × everything a tenant can have × every wrong key: nobody gets into another's room, or hears of it."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from axon.domain.tenants.key import HOLDER, Scope
 from axon.gateway.http import anthropic, ollama
 from axon.gateway.http.middleware import ASKED_BY_PROXIES, OPEN_ROUTES
 from axon.gateway.http.scopes import NEEDED
+from tests import long
 from tests.journeys.server import Server, wait_until
 from tests.security.keyring import Keyring, basic, bearer, wrong_ways
 from tests.security.rooms import Room, alike, asked, pairs, parameters_of, seen_by_owner
@@ -50,6 +52,7 @@ def test_every_route_is_in_the_table_of_scopes_and_every_body_is_a_routes() -> N
     assert OPEN == OPEN_ROUTES
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("way", CLOSED, ids=str)
 def test_no_wrong_key_opens_a_route(server: Server, keys: Keyring, room: Room, way: Way) -> None:
     ways = wrong_ways(keys, takes_api_key=takes_api_key(way)) | (
@@ -57,7 +60,7 @@ def test_no_wrong_key_opens_a_route(server: Server, keys: Keyring, room: Room, w
     )
     target = server.url + _filled(way.path, room)
     with httpx.Client(timeout=60) as http:
-        for what, headers in ways.items():
+        for what, headers in [("nothing", ways.pop("nothing")), *long.in_turn(list(ways.items()), CLOSED.index(way))]:
             reply = http.request(way.method, target, headers=headers, json=way.body)
             assert reply.status_code == 401, (what, reply.text)
             assert cause(way, reply) == ("authentication_error", "invalid_api_key"), what
@@ -94,28 +97,41 @@ def test_a_key_opens_what_its_scopes_say_and_nothing_else(server: Server, keys: 
 @pytest.mark.parametrize("path", [*PATHS, *_LOST])
 def test_no_method_of_a_path_says_anything_without_a_key(server: Server, room: Room, path: str) -> None:
     if path in OPEN:
-        reply = httpx.get(server.url + path.format(room="common", file="api.js"), timeout=60)
+        method = "POST" if path == "/ui/sign-out" else "GET"
+        reply = httpx.request(method, server.url + path.format(room="common", file="api.js"), timeout=60)
         assert reply.status_code == (404 if path in _NO_ISSUER else 200)
         return
-    for method in (*METHODS, "TRACE"):
-        reply = httpx.request(method, server.url + _filled(path, room), timeout=60)
-        assert reply.status_code == 401, method
+    with httpx.Client(timeout=60) as http:
+        for method in (*METHODS, "TRACE"):
+            assert http.request(method, server.url + _filled(path, room)).status_code == 401, method
 
 
 _OWNED = [path for path in PATHS if parameters_of(path) and path not in OPEN and "{model}" not in path]
 
 
+@pytest.fixture(scope="module")
+def untouched(server: Server, keys: Keyring, room: Room) -> Iterator[dict[str, Any]]:
+    """What the owner finds in its room before anybody asks for it, and finds again when all have asked."""
+    before = seen_by_owner(server, room, bearer(keys.mine))
+    yield before
+    assert seen_by_owner(server, room, bearer(keys.mine)) == before, "TEST_LONG=1 looks after each path"
+
+
+@pytest.mark.table
 @pytest.mark.parametrize("path", _OWNED)
 def test_a_foreign_thing_is_answered_like_an_unknown_one_by_every_method(
-    server: Server, keys: Keyring, room: Room, strangers_room: Room, path: str
+    server: Server, keys: Keyring, room: Room, strangers_room: Room, untouched: dict[str, Any], path: str
 ) -> None:
-    before = seen_by_owner(server, room, bearer(keys.mine))
+    """A short run asks for every thing by every method that the path has, and by one of the others, with one query."""
     bodies = {way.method: way.body for way in WAYS if way.path == path}
+    others = [method for method in METHODS if method not in bodies]
     num_asked = 0
     with httpx.Client(base_url=server.url, headers=bearer(keys.foreign), timeout=60) as http:
-        for what, theirs, nobodys, ids in pairs(path, room, strangers_room):
-            for method in METHODS:
-                for query in ({}, {"stream": "true", "starting_after": "0", "after": "0"}, {"after": ids[-1][0]}):
+        for number, (what, theirs, nobodys, ids) in enumerate(pairs(path, room, strangers_room)):
+            ahead = {"stream": "true", "starting_after": "0", "after": "0"}
+            queries: list[dict[str, str]] = [{}, ahead, {"after": ids[-1][0]}]
+            for turn, method in enumerate([*bodies, *long.in_turn(others, number, len(others))]):
+                for query in long.in_turn(queries, number + turn, len(queries)):
                     request: dict[str, Any] = {"params": query}
                     if method in ("POST", "PUT", "PATCH"):
                         request["json"] = bodies.get(method) or {"metadata": {}}
@@ -126,7 +142,8 @@ def test_a_foreign_thing_is_answered_like_an_unknown_one_by_every_method(
                     assert found.status in (403, 404, 405) or (found.status == 400 and query), (what, method, found)
                     num_asked += 1
     assert num_asked
-    assert seen_by_owner(server, room, bearer(keys.mine)) == before
+    if long.whole():
+        assert seen_by_owner(server, room, bearer(keys.mine)) == untouched
 
 
 @pytest.mark.parametrize("route", ["/v1/responses", "/v1/responses/input_tokens"])

@@ -128,12 +128,13 @@ class Nursery:
 
     def _program(self, command: Sequence[str], environ: Mapping[str, str]) -> Program | None:
         """What the command runs, if it is of ours and this interpreter will do."""
-        if list(command[:2]) != [sys.executable, "-m"] or _interpreter(environ) != _interpreter(self._environ):
+        if list(command[:3]) != [sys.executable, "-P", "-m"] or _interpreter(environ) != _interpreter(self._environ):
             return None
         if _customized(environ) or self._environ.get(COLD_STARTS):
             return None
-        is_quick = command[2] in _QUICK or (command[2] == _ENGINE and environ.get("AXON_ENGINE_KIND") == "echo")
-        return Program(module=command[2], arguments=list(command[3:])) if is_quick else None
+        module, arguments = command[3], list(command[4:])
+        is_quick = module in _QUICK or (module == _ENGINE and environ.get("AXON_ENGINE_KIND") == "echo")
+        return Program(module=module, arguments=arguments) if is_quick else None
 
     def _born(self, program: Program, environ: Mapping[str, str], fds: Mapping[int, int], new_session: bool) -> int:
         """The pid of the new child; ``fds`` has ours by theirs."""

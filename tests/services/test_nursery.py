@@ -73,9 +73,9 @@ def test_only_servers_have_one() -> None:
     [
         (["sh", "-c", "true"], ""),
         ([sys.executable, "-c", "pass"], ""),
-        ([sys.executable, "-m", "http.server"], ""),
-        ([sys.executable, "-m", "axon.engine.process"], ""),
-        ([sys.executable, "-m", "axon", "worker"], "PYTHONDEVMODE"),
+        ([sys.executable, "-P", "-m", "http.server"], ""),
+        ([sys.executable, "-P", "-m", "axon.engine.process"], ""),
+        ([sys.executable, "-P", "-m", "axon", "worker"], "PYTHONDEVMODE"),
     ],
 )
 def test_what_is_not_axons_or_needs_another_interpreter_is_started_cold(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from axon.domain.conversation import Conversation
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.session.conversation import Conversation
 from axon.errors import DependencyDown, InvalidInput, NotFound
 from tests.sessions.world import TENANT, Kept, heard
 

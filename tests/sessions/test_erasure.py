@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axon.domain.erasure import session_mark, turn_mark
+from axon.domain.session.erasure import session_mark, turn_mark
 from axon.domain.turn import Turn
 from axon.errors import DependencyDown
 from axon.sessions import erasure

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from axon.domain.classes import Activation, Classes
-from axon.domain.embeds import Embeds
+from axon.domain.content.tool import Tool
 from axon.domain.fairness.lane import tier_of
 from axon.domain.job import Job
+from axon.domain.model.classes import Activation, Classes
+from axon.domain.model.embeds import Embeds
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.reply import ChatReply, EmbeddingReply, Reply
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
 from axon.domain.tenants.tenant import Terms, Tier
-from axon.domain.tool import Tool
 from axon.errors import ContextTooLong
 from axon.sessions.new_job import Destination, Work, make_job
 from axon.text.tools.formats import CallFormat

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from axon.domain.model.adapter import JobAdapter
 from axon.domain.moved import Moved
-from axon.domain.pin import Known, Pin
 from axon.domain.registry.deployment import MemberState
+from axon.domain.session.pin import Known, Pin, with_adapter
 from axon.domain.turn import opened
 from axon.errors import Conflict, DependencyDown
 from axon.sessions.pins import Resolved, SessionPins
@@ -229,6 +230,25 @@ async def test_the_sessions_on_a_version_are_counted_behind_the_barrier(kept: Ke
     kept.journal.stuck = True
     with pytest.raises(DependencyDown):
         await kept.sessions.pins.count(V2)
+
+
+def with_files(number: int) -> JobAdapter:
+    return JobAdapter(name="small:sql", digest=f"{number}" * 64, source="/x")
+
+
+async def test_a_sessions_turns_say_its_adapters_files_when_live_has_forgotten(kept: Kept) -> None:
+    await accepted(kept, V1, adapter=with_files(1))
+    view = with_adapter(known(), ["2" * 12, "1" * 12])
+    assert await resolve(kept, never, view) == Resolved(Pin(0, f"{V1}:{'1' * 12}"))
+    assert await kept.sessions.pins.count(V1) == 1, "a drain waits for it as for one without an adapter"
+
+
+async def test_first_turns_that_come_at_once_with_other_files_agree(kept: Kept) -> None:
+    view = with_adapter(known(), ["2" * 12, "1" * 12])
+    choices = [f"{V1}:{'1' * 12}", f"{V1}:{'2' * 12}"] * 3
+    found = await asyncio.gather(*[resolve(kept, always(each), view) for each in choices])
+    assert len({each.pin for each in found}) == 1
+    assert not kept.moves
 
 
 async def test_an_erased_session_leaves_no_pin(kept: Kept) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.errors import PromptTooLong
 from axon.sessions.prompt import Prompts, Threads
 from axon.sessions.window import Cut, cuts, fitted

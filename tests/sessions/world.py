@@ -9,11 +9,11 @@ from typing import Any
 
 from axon.adapters.live.memory.live import MemoryLive, open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
-from axon.domain.conversation import History
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.reply import OtherReply
+from axon.domain.session.conversation import History
 from axon.domain.turn import Turn, opened
 from axon.domain.wire import encode
 from axon.errors import DependencyDown

@@ -8,8 +8,8 @@ from typing import Any
 from axon.domain.fairness.lane import lane_of
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk
-from axon.domain.pin import Pin, pin_key
 from axon.domain.sampling import Sampling
+from axon.domain.session.pin import Pin, pin_key
 from axon.errors import AxonError, StreamDiverged
 from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.reader import Reader

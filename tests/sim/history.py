@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from axon.domain.log.chunk import Chunk
-from axon.domain.pin import Pin
+from axon.domain.session.pin import Pin
 from axon.domain.turn import Turn
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from axon.control.reconciler import Reconciler, Targets
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Pace
 from axon.domain.fleet.replica import Group, LaunchState, ReplicaName, ReplicaSpec
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Load, Presence
 from axon.domain.registry.deployment import Deployment, Member, MemberState
 from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Version
-from axon.domain.served_version import ServedVersion
 from axon.errors import AxonError, DependencyDown
 from axon.registry.fleet_report import FleetReports
 from tests.control.least_targets import LeastTargets

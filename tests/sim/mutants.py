@@ -19,7 +19,7 @@ from axon.domain.log import append, ownership
 from axon.domain.log.append import AppendStatus
 from axon.domain.log.chunk import Chunk
 from axon.domain.log.ownership import ClaimStep, LogView
-from axon.domain.pin import Known, LastPin, Pin
+from axon.domain.session.pin import Known, LastPin, Pin
 from axon.domain.tenants.account import Settlement
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
@@ -282,7 +282,7 @@ def move_that_is_not_told() -> contextlib.AbstractContextManager[Any]:
     def moved_to(pin: Pin, version: str, reason: str) -> Pin:
         return Pin(pin.generation + 1, version)
 
-    return patch("axon.domain.pin.moved_to", moved_to)
+    return patch("axon.domain.session.pin.moved_to", moved_to)
 
 
 @contextlib.contextmanager

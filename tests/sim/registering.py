@@ -22,13 +22,13 @@ from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.domain.fairness.lane import lane_of
 from axon.domain.job import Job
-from axon.domain.pin import Pin, known_of, pin_key
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Load, Presence
 from axon.domain.registry.deployment import Deployment, Member, MemberState
 from axon.domain.registry.model import Model
 from axon.domain.registry.snapshot import Snapshot, check_open, first_version
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
+from axon.domain.session.pin import Pin, known_of, pin_key
 from axon.domain.turn import Turn, TurnState
 from axon.domain.wire import decode
 from axon.errors import AxonError

@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from axon.domain.pin import Known, known_of
 from axon.domain.registry.deployment import Deployment, Member, MemberState
 from axon.domain.registry.rollout import WHOLE, Rollout, RolloutState
 from axon.domain.registry.snapshot import first_version
+from axon.domain.session.pin import Known, known_of
 
 LETTERS = {"sim@v1": "", "sim@v2": "b", "sim@v3": "c", "sim@v4": "d"}
 """Letters of the versions; the last one is cold: it has no worker until everything else is over."""

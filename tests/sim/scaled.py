@@ -19,10 +19,10 @@ from axon.domain.billing.replica_use import ReplicaUse, UseKind
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.replica import Group, LaunchState, ReplicaName
 from axon.domain.fleet.swapping import SwapRules
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Load, Presence, Service
 from axon.domain.registry.snapshot import Snapshot
 from axon.domain.scaling.policy import ScalingPolicy
-from axon.domain.served_version import ServedVersion
 from axon.domain.tenants.tenant import Terms
 from axon.registry.cold_starts import ColdStarts
 from tests.sim.faults import Through, Way

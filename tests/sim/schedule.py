@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from axon.domain.conversation import answer_id
 from axon.domain.failure import Failure
 from axon.domain.fairness.lane import letter_of
+from axon.domain.session.conversation import answer_id
 from axon.domain.tenants.account import Bounds, Round
 from axon.domain.turn import Turn, TurnState
 from tests.sim.clients import Asked, Client

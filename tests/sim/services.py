@@ -18,12 +18,12 @@ from axon.adapters.live.memory.wakeups import MemoryWakeups
 from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
 from axon.domain import record
 from axon.domain import turn as turns
-from axon.domain.conversation import Conversation, Entry, entry_of
 from axon.domain.job import Job
 from axon.domain.log.append import AppendStatus
 from axon.domain.log.chunk import Chunk
 from axon.domain.log.ownership import Claimed
-from axon.domain.pin import LastPin, last_pin
+from axon.domain.session.conversation import Conversation, Entry, entry_of
+from axon.domain.session.pin import LastPin, last_pin
 from axon.domain.turn import Turn
 from axon.domain.wire import decode, encode
 from axon.errors import DependencyDown

@@ -22,8 +22,8 @@ from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.fairness.lane import lane_names
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Presence
-from axon.domain.served_version import ServedVersion
 from axon.domain.tenants.tenant import Terms
 from axon.errors import AxonError
 from axon.gateway.turn.follow import Follower

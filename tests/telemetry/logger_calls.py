@@ -9,7 +9,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "axon"
 LEVEL_OF = {name: name for name in ("debug", "info", "warning", "error")} | {"exception": "error"}
 FORWARDERS = {
     "gateway/admin/bodies.py": {"note"},
-    "gateway/admin/rollouts.py": {"_stepped"},
+    "gateway/admin/models/rollouts.py": {"_stepped"},
     "control/rollouts.py": {"_write"},
 }
 """Functions that are given an event's name and write it: calls of them are checked as calls of a logger are."""

@@ -7,11 +7,13 @@ import pytest
 
 from axon.adapters.live.memory.cache import MemoryCache
 from axon.adapters.store.sqlite import SqliteStore
+from axon.domain.audit import AuditEntry
 from axon.domain.tenants.access import Access
 from axon.domain.tenants.key import Key
 from axon.errors import DependencyDown, Unavailable
 from axon.ports.store import KeyStore
 from axon.runtime.clock import FakeClock
+from axon.tenants.keyring import Keyring
 from axon.tenants.revocations import Revocations
 from tests.contracts.builders import make_key
 
@@ -29,8 +31,8 @@ class Keys:
     async def touch(self, used_at: Mapping[str, float]) -> None:
         raise AssertionError
 
-    async def add(self, key: Key) -> None:
-        await self._keys.add(key)
+    async def add(self, key: Key, *, entry: AuditEntry | None = None) -> None:
+        await self._keys.add(key, entry=entry)
 
     async def find(self, key_id: str) -> Key | None:
         return await self._keys.find(key_id)
@@ -41,13 +43,13 @@ class Keys:
     async def revoked(self, key_ids: Collection[str]) -> frozenset[str]:
         return await self._keys.revoked(key_ids)
 
-    async def rotate(self, new: Key, *, until: float) -> bool:
+    async def rotate(self, new: Key, *, until: float, entry: AuditEntry | None = None) -> bool:
         raise AssertionError
 
-    async def revoke(self, key_id: str, *, at: float) -> bool:
+    async def revoke(self, key_id: str, *, at: float, entry: AuditEntry | None = None) -> bool:
         if self.is_away:
             raise DependencyDown
-        return await self._keys.revoke(key_id, at=at)
+        return await self._keys.revoke(key_id, at=at, entry=entry)
 
 
 class Cache(MemoryCache):
@@ -70,12 +72,17 @@ def cache(clock: FakeClock) -> Cache:
 
 
 @pytest.fixture
-async def keys(tmp_path: Path) -> AsyncIterator[Keys]:
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     store = SqliteStore(tmp_path / "axon.db")
     await store.open()
     await store.keys.add(make_key())
-    yield Keys(store.keys)
+    yield store
     await store.aclose()
+
+
+@pytest.fixture
+def keys(store: SqliteStore) -> Keys:
+    return Keys(store.keys)
 
 
 @pytest.fixture
@@ -128,6 +135,23 @@ async def test_while_the_store_is_away_it_counts_at_once_and_is_written_later_wi
     clock.advance(1.0)
     await revocations.look()
     assert await keys.find("k0000001") == make_key(revoked_at=at)
+
+
+async def test_who_revoked_a_key_while_the_store_was_away_is_in_the_audit_trail_later(
+    revocations: Revocations, keys: Keys, store: SqliteStore, clock: FakeClock
+) -> None:
+    keyring = Keyring(keys, revocations.revoke, lambda: b"", clock)
+    at, keys.is_away = clock.now(), True
+    await keyring.revoke("k0000001", actor="k0000009 ada lovelace/größer%20_")
+    keys.is_away = False
+    clock.advance(60.0)
+    for _ in range(2):
+        await revocations.look()
+    page = await store.audit.page(limit=9)
+    assert page is not None
+    assert [(each.actor, each.name, each.action, each.at) for each in page.entries] == [
+        ("k0000009 ada lovelace/größer%20_", "k0000001", "revoke", at)
+    ]
 
 
 async def test_what_was_written_is_not_written_again(revocations: Revocations, keys: Keys, cache: Cache) -> None:

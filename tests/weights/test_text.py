@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from axon.bootstrap.fetching import fetch_version, fetch_version_text
+from axon.bootstrap.models.fetching import fetch_version, fetch_version_text
 from axon.settings import Settings
 from axon.weights.gguf_header import header_bytes
 from axon.weights.names import TEXT_FILES

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.model import FOR_VLLM, make_model
-from tests.journeys.conftest import PATIENT
+from tests.journeys.conftest import PATIENT, Past
 from tests.journeys.server import Server, running
 from tests.vllm_environment import VARIABLE, engine_settings, stand_in_python
 
@@ -23,6 +23,12 @@ def vllm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     python = os.environ.get(VARIABLE) or stand_in_python(folder)
     model = make_model(folder / "model", **FOR_VLLM)
     return {**engine_settings(python), "model": model, "model_name": "echo", "engine_max_model_len": 640}
+
+
+@pytest.fixture
+def past() -> Past:
+    """The part of an answer that comes past a seq: a character is a token of the test model."""
+    return lambda text, seq: text[seq:]
 
 
 @pytest.fixture(scope="module")

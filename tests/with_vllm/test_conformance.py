@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
+from tests.conformance import near_valid
+from tests.conformance.test_fuzz import ask_almost
 from tests.conformance.test_openai import (
     CHAT,
     test_a_raw_answer_has_the_headers_that_clients_read,
@@ -53,6 +55,13 @@ def test_a_choice_holds_as_a_grammar(echo: Server) -> None:
         answer = http.post("/v1/completions", json=body).json()["choices"][0]
     assert answer["text"] in ("yes", "no")
     assert answer["finish_reason"] == "stop"
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/responses"])
+def test_no_request_that_is_almost_right_makes_the_server_fail(echo: Server, path: str) -> None:
+    vllm_python()
+    ask_almost(echo, path, near_valid.OPERATIONS[path])
 
 
 def test_log_probabilities_and_usage_are_told(echo: Server) -> None:

@@ -18,7 +18,14 @@ from tests.journeys.test_resume import ask
 from tests.vllm_environment import vllm_python
 
 __all__ = ["seed", "stages"]
-_KILLED = ("worker killed in decode", "engine killed in a fleet", "gateway killed while accepting")
+KILLED = (
+    "worker killed in prefill",
+    "worker killed in decode",
+    "engine killed in a fleet",
+    "gateway killed while accepting",
+    "worker killed before the ack",
+    "gateway killed under 50 streams",
+)
 
 
 def test_the_same_http_stream_goes_on_after_the_engine_was_killed(own: Server) -> None:
@@ -39,7 +46,7 @@ def test_the_same_http_stream_goes_on_after_the_engine_was_killed(own: Server) -
 @pytest.mark.services
 @pytest.mark.vllm
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.name in _KILLED], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.name in KILLED], ids=lambda fault: fault.name)
 def test_every_accepted_turn_ends_once_and_as_undisturbed(fault: Fault, stages: Stages, tmp_path: Path) -> None:
     vllm_python()
     check(fault, stages, tmp_path)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from axon.domain.billing.usage import Usage
 from axon.domain.turn import TurnState
 from axon.domain.wire import encode
-from tests.worker.world import World
+from tests.worker.world import METRICS, World
 
 
 def test_a_delivery_with_another_body_than_the_logs_is_run_as_the_log_has_it() -> None:
@@ -42,6 +42,23 @@ def test_a_turn_that_was_cancelled_before_a_worker_began_it_costs_nothing() -> N
         assert (turn.state, turn.usage) == (TurnState.CANCELLED, Usage())
         assert turn.ledger is not None
         assert (turn.ledger.attempts, turn.ledger.billed) == (0, 0)
+
+    world.run(story)
+
+
+def test_a_turn_whose_reader_left_before_a_worker_began_it_is_counted_as_such() -> None:
+    world = World()
+    absent = METRICS.turns.cancelled.labels(cause="absent")
+    before = absent._value.get()
+
+    async def story() -> None:
+        left = await world.ask(seed=1, reader_ttl_s=0.0)
+        stopped = await world.ask(seed=2)
+        await world.live.log.flag(stopped.id, cancel=True)
+        await world.start()
+        await world.until(lambda: {left.id, stopped.id} <= set(world.kept.turns))
+        assert world.kept.turns[left.id].state == TurnState.CANCELLED
+        assert absent._value.get() == before + 1, "who stops a turn counts that"
 
     world.run(story)
 

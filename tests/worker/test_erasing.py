@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from axon.adapters.live.memory.live import open_memory_live
-from axon.domain.erasure import blocks_mark, session_mark, session_of_blocks, turn_mark
+from axon.domain.session.erasure import blocks_mark, session_mark, session_of_blocks, turn_mark
 from axon.ports.live import ERASURES
 from axon.runtime.clock import FakeClock
 from axon.worker.erasing import Erasing, Kept

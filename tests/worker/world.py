@@ -13,9 +13,9 @@ from axon.dispatch.hint import encode_hint, hint_of
 from axon.domain.fairness.lane import lane_names
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Presence
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn
 from axon.domain.wire import encode
 from axon.engine.protocol.messages import Add, Emitted, Ready, StepOutput
@@ -31,7 +31,7 @@ from tests.sim.loop import SimLoop
 DEPLOYMENT = "small"
 NUM_LANES = 2
 STEP_S = 0.05
-_METRICS = Metrics()
+METRICS = Metrics()
 
 
 def token_at(seed: int, position: int) -> int:
@@ -182,7 +182,7 @@ class World:
             config=self.config,
             reader_grace_s=1e6,
             clock=self.loop,
-            metrics=_METRICS,
+            metrics=METRICS,
             **options,
         )
         owners.append(worker.identity.incarnation)
@@ -240,7 +240,14 @@ class World:
         self._closing.append(asyncio.ensure_future(queue.aclose()))
 
     async def ask(
-        self, *, seed: int, max_tokens: int = 10, own: str = "", dispatched: bool = False, **changes: Any
+        self,
+        *,
+        seed: int,
+        max_tokens: int = 10,
+        own: str = "",
+        dispatched: bool = False,
+        reader_ttl_s: float | None = None,
+        **changes: Any,
     ) -> Job:
         """An accepted job: in its lane, in a worker's own one, or where the dispatch puts it."""
         job = make_job(
@@ -251,7 +258,7 @@ class World:
             created=self.loop.now(),
             **changes,
         )
-        await self.live.log.open(job.id, encode(job), reader_ttl_s=None)
+        await self.live.log.open(job.id, encode(job), reader_ttl_s=reader_ttl_s)
         if own:
             assert self.broker.offer(own, job.lane, encode(job))
         elif dispatched:

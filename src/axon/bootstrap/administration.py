@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from axon.bootstrap.registry import make_catalog
 from axon.bootstrap.services import check_store_file, load_pepper, open_live, open_store
+from axon.domain.audit import AuditEntry
 from axon.domain.fleet.status import FleetStatus
 from axon.errors import DependencyDown, Misconfigured
 from axon.ports.live import Live
+from axon.ports.store import AuditStore
 from axon.registry.catalog import Catalog
 from axon.registry.fleet_report import FleetReports
 from axon.runtime.clock import Clock, SystemClock
@@ -25,6 +27,7 @@ class Administration:
     tenancy: Tenancy
     keyring: Keyring
     catalog: Catalog
+    audit: AuditStore
 
 
 @asynccontextmanager
@@ -39,8 +42,8 @@ async def open_administration(
     async with AsyncExitStack() as stack:
         store = await open_store(settings, stack)
 
-        async def in_store(key_id: str) -> bool:
-            return await store.keys.revoke(key_id, at=clock.now())
+        async def in_store(key_id: str, entry: AuditEntry) -> bool:
+            return await store.keys.revoke(key_id, at=clock.now(), entry=entry)
 
         async def pinned(version: str) -> int:
             return await store.pinned.count(version, since=clock.now() - settings.sessions.pin_ttl_s)
@@ -51,6 +54,7 @@ async def open_administration(
             tenancy=Tenancy(store, clock, defaults=settings.admission.terms),
             keyring=Keyring(store.keys, revoke, lambda: load_pepper(settings), clock),
             catalog=make_catalog(settings, store, clock, live, pinned),
+            audit=store.audit,
         )
 
 
@@ -70,7 +74,7 @@ async def revoke_without_store(settings: Settings, key_id: str) -> bool:
     async with AsyncExitStack() as stack:
         live = await _shared_live(settings, clock, stack)
         if live is not None:
-            await postpone(live.cache, key_id, at=clock.now())
+            await postpone(live.cache, key_id, at=clock.now(), actor="cli")
         return live is not None
 
 

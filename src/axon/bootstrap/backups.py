@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from axon.bootstrap.batches import files_folder
+from axon.bootstrap.gateway.batches import files_folder
 from axon.bootstrap.services import open_live, store_address
 from axon.errors import DependencyDown, InvalidInput, Misconfigured
 from axon.runtime import failpoints

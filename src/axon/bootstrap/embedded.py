@@ -6,20 +6,20 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from axon.bootstrap.control import open_control
+from axon.bootstrap.control.control import open_control
 from axon.bootstrap.fronts.sizing import num_processes
-from axon.bootstrap.gateway import Answering, open_gateway
-from axon.bootstrap.grpc import grpc_reserved
+from axon.bootstrap.gateway.gateway import Answering, open_gateway
+from axon.bootstrap.gateway.grpc import grpc_reserved
 from axon.bootstrap.measuring import open_measured
-from axon.bootstrap.model import OnProgress
-from axon.bootstrap.preflight import require_device, require_engine
-from axon.bootstrap.presence import named
+from axon.bootstrap.models.model import OnProgress
+from axon.bootstrap.models.preflight import require_device, require_engine
 from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.profiles import profiled
 from axon.bootstrap.ready import Ready, start_code
 from axon.bootstrap.services import require_pool
-from axon.bootstrap.spare import open_spare
-from axon.bootstrap.workers import open_workers, prepare_models
+from axon.bootstrap.worker.presence import named
+from axon.bootstrap.worker.spare import open_spare
+from axon.bootstrap.worker.workers import open_workers, prepare_models
 from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import locked
 from axon.settings import Settings

@@ -12,7 +12,7 @@ from axon.telemetry.measured import Dependency
 
 _STORES = (
     *("keys", "tenants", "plans", "registry", "usage", "storage", "turns", "pinned", "markers", "terms"),
-    *("conversations", "tombstones", "files", "batches", "web_sessions"),
+    *("conversations", "tombstones", "files", "batches", "web_sessions", "audit"),
 )
 
 

@@ -31,13 +31,20 @@ class Ready:
     """Number of processes that serve the port, where there are several."""
     code: str = ""
     """A one-time code, with which a browser on this machine signs in as the development key; empty if there is none."""
+    path_prefix: str = ""
+    """The path under which browsers find the pages, such as /axon; empty if there is none."""
     grpc: str = ""
     """Address of the gRPC server; empty if there is none."""
 
     @property
     def page(self) -> str:
         """Address of the chat. The code is behind the #: browsers send that part to nobody."""
-        return f"{self.url}/#code={self.code}" if self.code else f"{self.url}/"
+        return self.pages + (f"/#code={self.code}" if self.code else "/")
+
+    @property
+    def pages(self) -> str:
+        """Address that those of the pages begin with: browsers keep their cookie for the paths below it."""
+        return self.url + self.path_prefix
 
 
 async def start_code(settings: Settings, cache: Cache, clock: Clock) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from axon.bootstrap.version_settings import check_servable
+from axon.bootstrap.models.version_settings import check_servable
 from axon.domain.job import Job
 from axon.ports.live import Live
 from axon.ports.store import Store

@@ -1,7 +1,7 @@
 """Chooses and opens the adapters by the schemes of three URLs; imports only those used. Opens no web server."""
 
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from axon.control.persister import Persister
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
+from axon.domain.audit import AuditEntry, new_entry
 from axon.domain.tenants.key import Key, digest, new_key_text
 from axon.domain.tenants.tenant import Tenant, is_pool
 from axon.errors import Conflict, Misconfigured
@@ -23,6 +24,7 @@ from axon.runtime.restoring import require_whole
 from axon.runtime.service_url import cannot_be_on, scheme_of
 from axon.runtime.url_file import UrlFile
 from axon.settings import Settings
+from axon.tenants.facts import key_record, tenant_record
 
 if TYPE_CHECKING:
     from axon.adapters.queue.memory import MemoryQueue
@@ -285,10 +287,17 @@ async def development_key(store: Store, pepper: bytes, data_dir: Path, now: floa
         parsed, text = new_key_text()
         secret = digest(pepper, parsed.secret)
         with contextlib.suppress(Conflict):  # the tenant may exist without a key
-            await store.tenants.add(Tenant(id="default", created_at=now))
+            first = Tenant(id="default", created_at=now)
+            await store.tenants.add(first, entry=_made("tenant", first.id, tenant_record(first), now))
         if await store.tenants.get("default") is None:
             return None  # the tenant was removed on purpose
-        await store.keys.add(Key(id=parsed.id, tenant="default", digest=secret, name="development", created_at=now))
+        key = Key(id=parsed.id, tenant="default", digest=secret, name="development", created_at=now)
+        await store.keys.add(key, entry=_made("key", key.id, key_record(key, now), now))
         (data_dir / "dev-key").unlink(missing_ok=True)
         write_secret(data_dir / "dev-key", text)
         return text
+
+
+def _made(kind: str, name: str, record: Mapping[str, object], now: float) -> AuditEntry:
+    """The audit trail's entry of what a first start makes."""
+    return new_entry(at=now, actor="server", kind=kind, name=name, action="add", after=record)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from axon.domain.names import ID_RULE
+from axon.domain.names import ID_RULE, KEY_RULE, holds_key
 from axon.domain.tenants.tenant import NAME_RULE, Limits, Tier, check_id, check_name, wrong_limit
 from axon.errors import InvalidInput, Misconfigured, NotFound
 from axon.tenants.facts import LIMITS, limit_facts
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from axon.settings import Settings
 
 T = TypeVar("T")
+ACTOR = "cli"
+"""Who made a change, in the audit trail."""
 _FRACTIONS = ("requests_per_minute", "tokens_per_minute", "weight", "kv_share", "reserved")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
@@ -98,6 +100,7 @@ def changed(limits: Limits, assignments: Sequence[str] | None, unset: Sequence[s
         if not equals:
             raise Misconfigured(f"--limit {each}: write NAME=VALUE, such as --limit weight=2.")
         _add(values, "--limit", name.strip(), _value(_known(name.strip()), text.strip()))
+        check_no_key_flag(f"--limit {name.strip()}", text)
         if wrong := wrong_limit(Limits(**{name.strip(): values[name.strip()]})):
             raise Misconfigured(f"--limit {each}: it must be {wrong[1]}.")
     for name in unset or ():
@@ -107,6 +110,7 @@ def changed(limits: Limits, assignments: Sequence[str] | None, unset: Sequence[s
 
 def check_id_flag(flag: str, text: str) -> None:
     """Raises for an invalid id of a tenant or plan."""
+    check_no_key_flag(flag, text)
     try:
         check_id(text)
     except InvalidInput:
@@ -115,10 +119,17 @@ def check_id_flag(flag: str, text: str) -> None:
 
 def check_name_flag(name: str) -> None:
     """Raises for an invalid --name."""
+    check_no_key_flag("--name", name)
     try:
         check_name(name)
     except InvalidInput:
         raise Misconfigured(f"--name {name!r}: it must be {NAME_RULE}.") from None
+
+
+def check_no_key_flag(flag: str, text: str) -> None:
+    """Raises, without repeating it, for a text with an API key in it."""
+    if holds_key(text):
+        raise Misconfigured(f"{flag}: {KEY_RULE}.")
 
 
 async def check_known(admin: "Administration", tenant: str, now: float) -> None:

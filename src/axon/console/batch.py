@@ -15,7 +15,7 @@ from axon.errors import AxonError, InvalidInput, NotFound, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from axon.console.batch_server import BatchServer, BatchStatus
+    from axon.console.server.batch_server import BatchServer, BatchStatus
 
 app = typer.Typer(help="Have a file of requests answered in idle capacity.", no_args_is_help=True)
 
@@ -140,7 +140,7 @@ def cancel(
 @contextmanager
 def _server(url: str | None, key: str | None, data_dir: Path | None, file: Path | None) -> "Iterator[BatchServer]":
     settings = load({"data_dir": data_dir}, file).settings
-    from axon.console.batch_server import BatchServer
+    from axon.console.server.batch_server import BatchServer
 
     with BatchServer.find(settings, url=url, key=key) as server:
         yield server

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from axon.domain.ids import new_id
 from axon.domain.job import Job
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.golden import Golden
 from axon.domain.registry.served import served_of
@@ -14,7 +15,6 @@ from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Version
 from axon.domain.reply import ChatReply
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn, TurnState
 from axon.errors import Unavailable, Unsupported
 from axon.runtime.clock import Clock

@@ -15,7 +15,7 @@ from axon.dispatch.config import DispatchConfig
 from axon.domain.fairness.lane import letter_of, own_lane
 from axon.domain.job import Job
 from axon.domain.presence import Presence
-from axon.domain.residence import Residence, choose_near, choose_worker
+from axon.domain.session.residence import Residence, choose_near, choose_worker
 from axon.domain.wire import decode, encode
 from axon.errors import AxonError
 from axon.ports.live import Cache, Presences

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from axon.domain.erasure import without_words
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk
+from axon.domain.session.erasure import without_words
 from axon.domain.turn import Turn, ended, opened
 from axon.ports.journal import Journal
 from axon.runtime.clock import Clock

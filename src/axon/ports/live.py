@@ -11,8 +11,8 @@ from typing import Protocol
 from axon.domain.log.append import AppendStatus as AppendStatus
 from axon.domain.log.chunk import Chunk
 from axon.domain.log.ownership import Claimed, LogView
-from axon.domain.pin import Pin
 from axon.domain.presence import Presence
+from axon.domain.session.pin import Pin
 from axon.domain.tenants.account import Bounds, Entry, Round, Settlement, Standing
 
 

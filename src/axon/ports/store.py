@@ -3,14 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from axon.domain.audit import AuditEntry, AuditPage
 from axon.domain.billing.replica_use import ReplicaUse
 from axon.domain.billing.usage_sum import UsageSum
 from axon.domain.census import Census
-from axon.domain.conversation import Conversation, Entry
-from axon.domain.pin import LastPin
 from axon.domain.registry.change import Change
 from axon.domain.registry.record import Edit, Record
 from axon.domain.registry.snapshot import Snapshot
+from axon.domain.session.conversation import Conversation, Entry
+from axon.domain.session.pin import LastPin
 from axon.domain.tenants.access import Access
 from axon.domain.tenants.key import Key
 from axon.domain.tenants.storage import Stored
@@ -32,9 +33,10 @@ class KeyLookup(Protocol):
 
 
 class KeyStore(KeyLookup, Protocol):
-    """API keys. None is ever deleted, so that what was done with it stays attributable."""
+    """API keys. None is ever deleted, so that what was done with it stays attributable. ``entry`` is what the audit
+    trail gets, in the transaction of the change and only if there is one; so too of tenants and plans."""
 
-    async def add(self, key: Key) -> None:
+    async def add(self, key: Key, *, entry: AuditEntry | None = None) -> None:
         """Adds a key; raises ``Conflict`` when the id exists."""
 
     async def find(self, key_id: str) -> Key | None: ...
@@ -42,13 +44,13 @@ class KeyStore(KeyLookup, Protocol):
     async def all(self, *, tenant: str | None = None) -> Sequence[Key]:
         """All keys, or one tenant's, the oldest first."""
 
-    async def revoke(self, key_id: str, *, at: float) -> bool:
+    async def revoke(self, key_id: str, *, at: float, entry: AuditEntry | None = None) -> bool:
         """Revokes a key; False when there is none. A revoked key keeps its first time."""
 
     async def revoked(self, key_ids: Collection[str]) -> frozenset[str]:
         """The subset of the keys that are revoked."""
 
-    async def rotate(self, new: Key, *, until: float) -> bool:
+    async def rotate(self, new: Key, *, until: float, entry: AuditEntry | None = None) -> bool:
         """Adds a key that replaces its ``previous`` one, which expires at ``until`` at the latest; False if there is
         none."""
 
@@ -57,7 +59,8 @@ class WebSessionStore(Protocol):
     """Web sessions: browsers that are signed in as an API key."""
 
     async def open(self, session: WebSession, *, now: float, most: int) -> None:
-        """Adds a session. Sessions of its key beyond the ``most`` newest are ended, and so are all that are over."""
+        """Adds a session. Sessions of its key and its user beyond the ``most`` newest are ended, and so are all that
+        are over."""
 
     async def find(self, session_id: str) -> WebSession | None:
         """The session, which may be over."""
@@ -72,7 +75,7 @@ class WebSessionStore(Protocol):
 class TenantStore(Protocol):
     """Tenants."""
 
-    async def add(self, tenant: Tenant) -> Tenant:
+    async def add(self, tenant: Tenant, *, entry: AuditEntry | None = None) -> Tenant:
         """Adds the tenant under the lowest free number (``place``) and returns it; raises ``Conflict`` when the id
         is or was in use."""
 
@@ -81,21 +84,21 @@ class TenantStore(Protocol):
     async def all(self) -> Sequence[Tenant]:
         """Every tenant, the oldest first."""
 
-    async def change(self, old: Tenant, new: Tenant) -> bool:
+    async def change(self, old: Tenant, new: Tenant, *, entry: AuditEntry | None = None) -> bool:
         """Compare-and-set: replaces ``old`` by ``new``; False when it has changed meanwhile. Id, place and creation
         time stay."""
 
-    async def remove(self, tenant_id: str, *, at: float) -> bool:
+    async def remove(self, tenant_id: str, *, at: float, entry: AuditEntry | None = None) -> bool:
         """Removes the tenant and frees its number. Its data is kept under its id, which is never given again."""
 
 
 class PlanStore(Protocol):
     """Plans."""
 
-    async def add(self, plan: Plan) -> bool:
+    async def add(self, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
         """Adds a plan; False, with nothing changed, when the name exists."""
 
-    async def change(self, old: Plan, new: Plan) -> bool:
+    async def change(self, old: Plan, new: Plan, *, entry: AuditEntry | None = None) -> bool:
         """Compare-and-set of the plan's limits; False when they have changed meanwhile."""
 
     async def get(self, name: str) -> Plan | None: ...
@@ -103,7 +106,7 @@ class PlanStore(Protocol):
     async def all(self) -> Sequence[Plan]:
         """All plans, sorted by name."""
 
-    async def remove(self, name: str) -> bool: ...
+    async def remove(self, name: str, *, entry: AuditEntry | None = None) -> bool: ...
 
 
 class RegistryStore(Protocol):
@@ -136,6 +139,19 @@ class RegistryStore(Protocol):
 
     async def removals(self, *, kind: str, name: str) -> Sequence[Change]:
         """The changes that removed a record of this kind and name, in order."""
+
+
+class AuditStore(Protocol):
+    """The audit trail: what administrators changed, and the registry's changes among it. Nothing of it is deleted."""
+
+    async def add(self, entry: AuditEntry) -> None:
+        """Adds an entry of what changes no record here."""
+
+    async def page(self, *, limit: int, after: str = "", kind: str = "", text: str = "") -> AuditPage | None:
+        """At most ``limit`` entries that are older than the entry ``after``, the newest first; fewer where they are
+        large, and none only where there are none. With ``kind``, of this kind of record alone; with ``text``, those
+        that have it in their name, actor, kind, action or record; case does not count. None if there is no entry
+        ``after``."""
 
 
 class UsageStore(Protocol):
@@ -347,6 +363,9 @@ class Store(Protocol):
 
     @property
     def registry(self) -> RegistryStore: ...
+
+    @property
+    def audit(self) -> AuditStore: ...
 
     @property
     def usage(self) -> UsageStore: ...

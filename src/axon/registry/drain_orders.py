@@ -6,7 +6,7 @@ another one.
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -26,6 +26,11 @@ class DrainOrders:
 
     def __init__(self, wakeups: Wakeups, *, answer_s: float = _ANSWER_S) -> None:
         self._wakeups, self._answer_s = wakeups, answer_s
+
+    async def takers(self, workers: Sequence[str]) -> frozenset[str]:
+        """The workers that take orders; those of which nobody can tell are among them."""
+        counts = await self._wakeups.counts([_channel(worker) for worker in workers]) if workers else ()
+        return frozenset(worker for worker, num in zip(workers, counts, strict=True) if num != 0)
 
     async def give(self, worker: str) -> None:
         """Returns when the worker of this name has said that it drains; raises ``Conflict`` if it does not answer."""

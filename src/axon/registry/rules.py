@@ -10,8 +10,8 @@ from axon.domain.registry.model import Model
 from axon.domain.registry.price import Price
 from axon.domain.registry.record import Record
 from axon.domain.registry.snapshot import Snapshot
-from axon.domain.registry.version import Version
-from axon.domain.tenants.tenant import check_id, is_pool
+from axon.domain.registry.version import EngineSettings, Version
+from axon.domain.tenants.tenant import check_id, check_no_key, is_pool
 from axon.errors import Conflict, InvalidInput, NotFound
 from axon.registry.scaling_rules import check_scaling
 
@@ -117,6 +117,7 @@ def check(snapshot: Snapshot, record: Record) -> None:
             _check_price(snapshot, record)
         case Adapter():
             _check_adapter(record)
+            _check_runs_adapters(snapshot, record)
 
 
 def check_model_unused(snapshot: Snapshot, model: Model) -> None:
@@ -236,6 +237,7 @@ def _check_deployment(snapshot: Snapshot, deployment: Deployment) -> None:
     for name in ("memory_bytes", "devices", "idle_s", "patience_s", "cold_patience_s"):
         _check_range(name, getattr(deployment, name), 0, _MOST)
     _check_range("num_lanes", deployment.num_lanes, 1, MAX_LANES)
+    check_no_key(deployment.pool, param="pool")
     if not is_pool(deployment.pool):
         raise InvalidInput(
             "'pool' must have 1 to 40 small letters, digits, dashes or underscores inside, or be empty.", param="pool"
@@ -266,6 +268,7 @@ def _check_price(snapshot: Snapshot, price: Price) -> None:
 
 
 def _check_adapter(adapter: Adapter) -> None:
+    check_no_key(adapter.model, param="model")
     if not is_served_name(adapter.model):
         raise InvalidInput(f"The model's name must have {SERVED_RULE}.", param="model")
     check_id(adapter.label, param="name")
@@ -279,6 +282,30 @@ def _check_adapter(adapter: Adapter) -> None:
         _check_text("source", each.source)
         _check_text("digest", each.digest)
         _check_text("source_revision", each.source_revision, needed=False)
+
+
+def _check_runs_adapters(snapshot: Snapshot, adapter: Adapter) -> None:
+    """Raises ``InvalidInput`` where no version of the adapter's model could run it, by its own settings."""
+    versions = [each for each in snapshot.versions.values() if each.model == adapter.model]
+    obstacles = [_adapter_obstacle(each.settings) for each in versions]
+    if obstacles and all(obstacles):
+        raise InvalidInput(
+            f"No version of '{adapter.model}' runs LoRA adapters: '{versions[0].id}' has {obstacles[0]}. Merge the "
+            "adapter into its model, or register a version without that setting.",
+            param="model",
+        )
+
+
+def _adapter_obstacle(settings: EngineSettings) -> str:
+    """The setting with which an engine runs no adapters; empty if there is none."""
+    more = dict(settings.more)
+    if settings.kind == "vllm":
+        return "engine = vllm"
+    if settings.dtype == "fp8":
+        return "dtype = fp8"
+    if more.get("tensor_parallel", "1") != "1":
+        return f"tensor_parallel = {more['tensor_parallel']}"
+    return "adapter_slots = 0" if more.get("adapter_slots") == "0" else ""
 
 
 def _check_free_time(snapshot: Snapshot, price: Price) -> None:
@@ -308,6 +335,7 @@ def _check_none(names: Sequence[str], sentence: str, code: str) -> None:
 
 
 def _check_text(param: str, text: str, *, needed: bool = True) -> None:
+    check_no_key(text, param=param)
     if len(text) > _MAX_TEXT or not text.isprintable() or (needed and not text):
         least = 1 if needed else 0
         raise InvalidInput(f"'{param}' must be text of {least} to {_MAX_TEXT} printable characters.", param=param)

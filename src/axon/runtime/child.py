@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from axon.runtime.tasks import settled
+
 _PLAIN = frozenset({"PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "COVERAGE_PROCESS_START"})
 _PLAIN_PREFIXES = ("PYTHON", "LC_", "COV_CORE_")
 
@@ -35,7 +37,8 @@ async def launch_module(
     python: str = "",
     environment: Mapping[str, str] | None = None,
 ) -> Connected:
-    """Starts ``python -m module``; raises ``OSError`` if the system does not let it, and then leaves nothing behind.
+    """Starts ``python -P -m module``; raises ``OSError`` if the system does not let it, and then leaves nothing behind.
+    With ``-P`` it imports nothing from the working directory.
 
     ``arguments`` is given the number of the process's socket. With ``has_secrets`` the process has our whole
     environment, otherwise a plain one; ``environment`` replaces either. ``python`` is this interpreter unless named.
@@ -46,7 +49,7 @@ async def launch_module(
     try:
         with theirs:
             process = await asyncio.create_subprocess_exec(
-                *(python or sys.executable, "-m", module, *arguments(theirs.fileno())),
+                *(python or sys.executable, "-P", "-m", module, *arguments(theirs.fileno())),
                 pass_fds=[theirs.fileno(), *pass_fds],
                 start_new_session=True,  # a signal to our process group must not end it before us
                 env=inherited if environment is None else environment,
@@ -57,6 +60,6 @@ async def launch_module(
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            await settled(asyncio.ensure_future(process.wait()))
         raise
     return Connected(process, reader, writer)

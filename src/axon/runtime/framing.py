@@ -16,8 +16,9 @@ def framed(body: bytes) -> bytes:
 class Framer:
     """Cuts received bytes, split anywhere, into the bodies of frames."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
         self._buffer = bytearray()
+        self._max_bytes = max_bytes
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the bodies of the frames that ``data`` completes; raises ``BadFrame`` for a length over the limit."""
@@ -26,8 +27,8 @@ class Framer:
         while len(self._buffer) - start >= _PREFIX_BYTES:
             begin = start + _PREFIX_BYTES
             length = int.from_bytes(self._buffer[start:begin], "big")
-            if length > MAX_FRAME_BYTES:
-                raise BadFrame(f"a frame of {length} bytes is over the limit of {MAX_FRAME_BYTES}")
+            if length > self._max_bytes:
+                raise BadFrame(f"a frame of {length} bytes is over the limit of {self._max_bytes}")
             if len(self._buffer) - begin < length:
                 break
             start = begin + length

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from axon.domain.conversation import PREFIX, Conversation, Entry, History
+from axon.domain.content.item import Item
 from axon.domain.ids import new_id
-from axon.domain.item import Item
+from axon.domain.session.conversation import PREFIX, Conversation, Entry, History
 from axon.errors import InvalidInput
 from axon.ports.store import KnownConversations
 from axon.runtime.clock import Clock
@@ -42,6 +42,18 @@ class Conversations:
         history = History(session=made.id, ordinal=1 if items else 0, items=tuple(items))
         await self._histories.remember(tenant, history)
         return made
+
+    async def begin(self, tenant: str, conversation_id: str, metadata: Mapping[str, str], turn_id: str) -> None:
+        """Creates a conversation under the given id for its first turn, which is accepted next."""
+        now = self._clock.now()
+        made = Conversation(id=conversation_id, tenant=tenant, created_at=now, metadata=metadata)
+        await self._store.put(made, at=now)
+        await self._histories.remember(tenant, History(session=conversation_id), head=turn_id)
+
+    async def take_back(self, conversation_id: str) -> None:
+        """Erases a conversation whose first turn was not accepted."""
+        await self._histories.drop(conversation_id)
+        await self._store.erase([conversation_id])
 
     async def get(self, tenant: str, conversation_id: str) -> Conversation:
         found = await self._store.get(conversation_id)

@@ -6,7 +6,7 @@ The tombstone is written first: from then on no record still in the journal can 
 import contextlib
 from collections.abc import Callable
 
-from axon.domain.erasure import blocks_mark, session_mark, turn_mark
+from axon.domain.session.erasure import blocks_mark, session_mark, turn_mark
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError, Busy
 from axon.ports.live import ERASURES, Live

@@ -12,9 +12,9 @@ from functools import partial
 
 import msgspec
 
-from axon.domain import conversation as rules
-from axon.domain.conversation import Entry, History
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.session import conversation as rules
+from axon.domain.session.conversation import Entry, History
 from axon.domain.turn import Turn, TurnState
 from axon.errors import Busy, NotCompleted, NotFound
 from axon.ports.live import Cache, Crowds

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 
-from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.job import Job
+from axon.domain.session.erasure import session_mark, turn_mark
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.domain.wire import decode
 from axon.errors import Busy, DependencyDown

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from axon.domain.adapter import JobAdapter
 from axon.domain.fairness.lane import lane_of
 from axon.domain.ids import new_seed
 from axon.domain.job import Job
 from axon.domain.job_body import ADAPTERS, CLASSES, EMBEDDINGS, GRAMMAR, PROMPT_RANKS, TOOLS
+from axon.domain.model.adapter import JobAdapter
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.moved import Moved
 from axon.domain.registry.price import Price
 from axon.domain.reply import EmbeddingReply, Reply
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
 from axon.domain.tenants.tenant import Terms, Tier
 from axon.errors import AnswerTooLong
 from axon.text.tools.plan import NO_CALLS, CallPlan

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from axon.domain.moved import Moved
-from axon.domain.pin import Known, LastPin, Pin, Reason, Unheard, moved_to, next_pin, stored_pin
+from axon.domain.session.pin import Known, LastPin, Pin, Reason, Unheard, moved_to, next_pin, stored_pin
 from axon.errors import AxonError, Conflict, DependencyDown
 from axon.ports.live import Pins
 from axon.ports.store import PinnedSessions

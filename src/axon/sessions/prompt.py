@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from axon.domain.tool import Tool
+from axon.domain.content.tool import Tool
 from axon.errors import InvalidInput, PromptTooLong
 from axon.text.chat import ChatEncoder
+from axon.text.harmony import HARMONY, has_marks
 from axon.text.reasoning import OPEN
 from axon.text.template import ChatTemplate, Json, Message, require_template
 from axon.text.tokenizer import Tokenizer
@@ -115,7 +116,10 @@ class Prompts:
         return ids
 
     def reasoning(self, prompt_ids: Sequence[int]) -> str:
-        """The answer's reasoning mode: ``inside`` if the template has opened the reasoning, else ``text``."""
+        """The answer's reasoning mode: ``harmony`` for a model of that format, ``inside`` if the template has opened
+        the reasoning, else ``text``."""
+        if self._template is not None and self._template.is_harmony and has_marks(self.tokenizer):
+            return HARMONY
         tail = self.tokenizer.decode(prompt_ids[-_TAIL:])
         return "inside" if tail.rstrip().endswith(OPEN) else "text"
 

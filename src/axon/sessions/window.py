@@ -6,7 +6,7 @@ The rest begins with a user item: many templates refuse a conversation that begi
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.errors import ContextTooLong
 from axon.sessions.prompt import Prompts
 from axon.text.template import Message

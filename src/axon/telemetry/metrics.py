@@ -21,7 +21,7 @@ from axon.telemetry.declared.sessions import SessionMetrics
 from axon.telemetry.declared.streams import StreamMetrics
 from axon.telemetry.declared.turns import TurnMetrics
 from axon.telemetry.declared.vllm import VllmMetrics
-from axon.telemetry.declared.work import BatchMetrics, EmbeddingMetrics, GrammarMetrics
+from axon.telemetry.declared.work import BatchMetrics, EmbeddingMetrics, GrammarMetrics, RenderMetrics
 from axon.telemetry.scrape import serve_scrapes
 from axon.telemetry.tenants import TenantLabels
 from axon.telemetry.vllm_report import VllmNames
@@ -48,6 +48,7 @@ class Metrics:
         self.fleet = FleetMetrics(make)
         self.rollouts = RolloutMetrics(make)
         self.grammars = GrammarMetrics(make)
+        self.renders = RenderMetrics(make)
         self.batches = BatchMetrics(make)
         self.embeddings = EmbeddingMetrics(make)
         self.services = ServiceMetrics(make)

@@ -1,7 +1,9 @@
 """Tenants, plans, keys and usage as the admin API and the command line show them. Knows neither of the two."""
 
+import json
 from dataclasses import fields
 
+from axon.domain.audit import AuditEntry
 from axon.domain.billing.usage_sum import UsageSum
 from axon.domain.tenants.key import Key
 from axon.domain.tenants.tenant import Limits, Plan, Tenant, Terms
@@ -47,6 +49,38 @@ def key_facts(key: Key, now: float) -> Facts:
         "revoked_at": _second(key.revoked_at),
         "last_used_at": _second(key.last_used_at),
         "previous": key.previous or None,
+    }
+
+
+def tenant_record(tenant: Tenant) -> Facts:
+    """A tenant as the audit trail keeps it: what can be changed."""
+    facts = tenant_facts(tenant)
+    return {name: facts[name] for name in ("name", "status", "plan", "limits")}
+
+
+def plan_record(plan: Plan) -> Facts:
+    """A plan as the audit trail keeps it."""
+    return {"limits": limit_facts(plan.limits)}
+
+
+def key_record(key: Key, now: float) -> Facts:
+    """A key as the audit trail keeps it, without its secret."""
+    facts = key_facts(key, now)
+    return {name: facts[name] for name in ("tenant", "name", "scopes", "status", "expires_at", "previous")}
+
+
+def audit_facts(entry: AuditEntry) -> Facts:
+    """The JSON of an entry of the audit trail."""
+    return {
+        "id": entry.id,
+        "object": "audit.entry",
+        "at": _second(entry.at),
+        "actor": entry.actor,
+        "kind": entry.kind,
+        "name": entry.name,
+        "action": entry.action,
+        "before": json.loads(entry.before) if entry.before else None,
+        "after": json.loads(entry.after) if entry.after else None,
     }
 
 

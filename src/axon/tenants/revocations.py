@@ -7,9 +7,11 @@ slots in ``live`` until control writes it to the store; meanwhile the flag is in
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection
+from urllib.parse import quote, unquote
 
 import structlog
 
+from axon.domain.audit import AuditEntry, new_entry
 from axon.domain.ids import new_id
 from axon.errors import AxonError, DependencyDown, Unavailable
 from axon.ports.live import Cache
@@ -40,8 +42,9 @@ class Revocations:
         self._num_quiet = 0
         """How many looks in a row have found nothing."""
 
-    async def revoke(self, key_id: str) -> bool:
-        """Revokes a key everywhere; False when the store has no such key.
+    async def revoke(self, key_id: str, entry: AuditEntry | None = None) -> bool:
+        """Revokes a key everywhere; False when the store has no such key. The audit trail gets ``entry``; where the
+        store is away, it learns later who revoked the key, and when.
 
         Raises ``DependencyDown`` when neither the store nor ``live`` could be written: then the key stays valid.
         """
@@ -51,11 +54,11 @@ class Revocations:
         except DependencyDown:
             _logger.warning("revocation.not_marked", key_id=key_id)
         try:
-            known = await self._keys.revoke(key_id, at=at)
+            known = await self._keys.revoke(key_id, at=at, entry=entry)
         except DependencyDown:
             if not marked:
                 raise
-            await postpone(self._cache, key_id, at=at)
+            await postpone(self._cache, key_id, at=at, actor=entry.actor if entry else "")
             return True
         if not known and marked:
             with contextlib.suppress(DependencyDown):
@@ -99,10 +102,10 @@ class Revocations:
             if value is None:
                 continue
             self._num_quiet = 0  # before it is written: after a failure the next look is at all of them
-            key_id, at, _ = value.decode().rsplit(" ", 2)
+            key_id, at, actor = _read(value)
             for name, kept in ((_mark(key_id), b"1"), (slot, value)):
                 await self._cache.put(name, kept, ttl_s=_MARK_S)
-            await self._keys.revoke(key_id, at=float(at))
+            await self._keys.revoke(key_id, at=at, entry=_entry(key_id, at, actor))
             # Another control may have written it meanwhile, and the slot may be in use again.
             if await self._cache.get(slot) == value:
                 await self._cache.drop(slot)
@@ -116,14 +119,30 @@ async def mark(cache: Cache, key_id: str, *, at: float) -> bool:
     return marked
 
 
-async def postpone(cache: Cache, key_id: str, *, at: float) -> None:
+async def postpone(cache: Cache, key_id: str, *, at: float, actor: str = "") -> None:
     """Revokes a key without the store, which is written later; raises ``Unavailable`` when all slots are in use."""
     await mark(cache, key_id, at=at)
-    value = f"{key_id} {at!r} {new_id('', at)}".encode()
+    value = _written(key_id, at, actor)
     for slot in _SLOTS:
         if await cache.put(slot, value, ttl_s=_MARK_S, only_new=True):
             return
     raise Unavailable("Too many revocations wait for the store; try again soon.", code="too_many_revocations")
+
+
+def _written(key_id: str, at: float, actor: str) -> bytes:
+    """The value of a slot: three words, of which controls of an earlier release read the first two alone. The third is
+    unlike any other, and has the actor percent-encoded behind a slash."""
+    return f"{key_id} {at!r} {new_id('', at)}/{quote(actor, safe='')}".encode()
+
+
+def _read(value: bytes) -> tuple[str, float, str]:
+    """The key, the time and the actor of a slot's value; a gateway of an earlier release wrote no actor."""
+    key_id, at, rest = value.decode().rsplit(" ", 2)
+    return key_id, float(at), unquote(rest.partition("/")[2])
+
+
+def _entry(key_id: str, at: float, actor: str) -> AuditEntry:
+    return new_entry(at=at, actor=actor or "unknown", kind="key", name=key_id, action="revoke")
 
 
 def _mark(key_id: str) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from axon.domain.audit import AuditEntry, new_entry
 from axon.domain.billing.usage_sum import UsageSum
 from axon.domain.tenants.storage import Stored
 from axon.domain.tenants.tenant import (
@@ -20,12 +21,14 @@ from axon.domain.tenants.tenant import (
 from axon.errors import Conflict, NotFound
 from axon.ports.store import Store
 from axon.runtime.clock import Clock
+from axon.tenants.facts import Facts, plan_record, tenant_record
 
 _TRIES = 5
 
 
 class Tenancy:
-    """Operations of the admin API and the command line; each validates its input before it writes."""
+    """Operations of the admin API and the command line; each validates its input before it writes. ``actor`` is who
+    the audit trail names."""
 
     def __init__(self, store: Store, clock: Clock, *, defaults: Terms | None = None) -> None:
         self._store, self._clock = store, clock
@@ -51,35 +54,43 @@ class Tenancy:
         return await self._store.storage.stored(tenant_id)
 
     async def create(
-        self, tenant_id: str, *, name: str = "", plan: str = DEFAULT_PLAN, limits: Limits | None = None
+        self, tenant_id: str, *, name: str = "", plan: str = DEFAULT_PLAN, limits: Limits | None = None, actor: str
     ) -> Tenant:
         """Creates a tenant; raises ``Conflict`` when the id exists."""
         check_id(tenant_id)
         made = Tenant(id=tenant_id, name=name, plan=plan, limits=limits or Limits(), created_at=self._clock.now())
         await self._check(made)
-        return await self._store.tenants.add(made)
+        entry = self._entry(actor, "tenant", tenant_id, "add", after=tenant_record(made))
+        return await self._store.tenants.add(made, entry=entry)
 
-    async def change(self, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
+    async def change(
+        self, tenant_id: str, change: Callable[[Tenant], Tenant], *, actor: str, action: str = "change"
+    ) -> Tenant:
         """Applies ``change`` to the tenant by compare-and-set, so concurrent changes are not lost; returns the
         result."""
         for _ in range(_TRIES):
             old = await self.tenant(tenant_id)
             new = change(old)
             await self._check(new)
-            if new == old or await self._store.tenants.change(old, new):
+            if new == old:
+                return new
+            entry = self._entry(actor, "tenant", tenant_id, action, tenant_record(old), tenant_record(new))
+            if await self._store.tenants.change(old, new, entry=entry):
                 return new
         raise Conflict(f"The tenant '{tenant_id}' is being changed by others; try again.", code="tenant_changed")
 
-    async def suspend(self, tenant_id: str) -> Tenant:
+    async def suspend(self, tenant_id: str, *, actor: str) -> Tenant:
         """Suspends the tenant: its keys are refused from now on. A suspended tenant keeps its first time."""
         now = self._clock.now()
-        return await self.change(tenant_id, lambda old: replace(old, suspended_at=old.suspended_at or now))
+        return await self.change(
+            tenant_id, lambda old: replace(old, suspended_at=old.suspended_at or now), actor=actor, action="suspend"
+        )
 
-    async def resume(self, tenant_id: str) -> Tenant:
+    async def resume(self, tenant_id: str, *, actor: str) -> Tenant:
         """Ends a suspension; keys that are still valid work again."""
-        return await self.change(tenant_id, lambda old: replace(old, suspended_at=None))
+        return await self.change(tenant_id, lambda old: replace(old, suspended_at=None), actor=actor, action="resume")
 
-    async def remove(self, tenant_id: str) -> None:
+    async def remove(self, tenant_id: str, *, actor: str) -> None:
         """Removes a tenant without valid keys. Its data is kept under its id, which is never given again."""
         now = self._clock.now()
         good = [key.id for key in await self._store.keys.all(tenant=tenant_id) if key.valid(now)]
@@ -88,7 +99,8 @@ class Tenancy:
                 f"The tenant '{tenant_id}' has keys that are good: {_few(good)}. Revoke them first.",
                 code="tenant_has_keys",
             )
-        if not await self._store.tenants.remove(tenant_id, at=now):
+        entry = self._entry(actor, "tenant", tenant_id, "remove", tenant_record(await self.tenant(tenant_id)))
+        if not await self._store.tenants.remove(tenant_id, at=now, entry=entry):
             await self.tenant(tenant_id)
 
     async def plans(self) -> Sequence[Plan]:
@@ -102,27 +114,29 @@ class Tenancy:
             raise NotFound(f"There is no plan '{name}'.", code="plan_not_found", param="plan")
         return found
 
-    async def create_plan(self, name: str, limits: Limits) -> Plan:
+    async def create_plan(self, name: str, limits: Limits, *, actor: str) -> Plan:
         """Creates a plan; raises ``Conflict`` when the name exists."""
         check_id(name)
         check_limits(limits)
         made = Plan(name=name, limits=limits)
-        if not await self._store.plans.add(made):
-            raise Conflict(f"There is a plan '{name}' already.", code="plan_exists")
+        entry = self._entry(actor, "plan", name, "add", after=plan_record(made))
+        if not await self._store.plans.add(made, entry=entry):
+            raise Conflict(f"There is a plan '{name}' already.", code="plan_exists", param="id")
         return made
 
-    async def change_plan(self, name: str, change: Callable[[Limits], Limits]) -> Plan:
+    async def change_plan(self, name: str, change: Callable[[Limits], Limits], *, actor: str) -> Plan:
         """Applies ``change`` to the plan's limits by compare-and-set, so concurrent changes are not lost. They apply
         to its tenants within a second."""
         for _ in range(_TRIES):
             old = await self.plan(name)
             new = Plan(name=name, limits=change(old.limits))
             check_limits(new.limits)
-            if new == old or await self._store.plans.change(old, new):
+            entry = self._entry(actor, "plan", name, "change", plan_record(old), plan_record(new))
+            if new == old or await self._store.plans.change(old, new, entry=entry):
                 return new
         raise Conflict(f"The plan '{name}' is being changed by others; try again.", code="plan_changed")
 
-    async def remove_plan(self, name: str) -> None:
+    async def remove_plan(self, name: str, *, actor: str) -> None:
         """Removes a plan that no tenant uses; tenants that name none use the default plan."""
         on_it = [tenant.id for tenant in await self._store.tenants.all() if tenant.plan == name]
         if on_it:
@@ -131,7 +145,8 @@ class Tenancy:
                 f"Tenants are on the plan '{name}': {_few(on_it)}. Put them on another, or unset the plan's limits.",
                 code="plan_in_use",
             )
-        if not await self._store.plans.remove(name):
+        entry = self._entry(actor, "plan", name, "remove", plan_record(await self.plan(name)))
+        if not await self._store.plans.remove(name, entry=entry):
             await self.plan(name)
 
     async def reserved(self) -> float:
@@ -151,6 +166,12 @@ class Tenancy:
     ) -> Sequence[UsageSum]:
         """Usage and cost of the turns that ended from ``since`` to ``until``, per tenant or of one tenant."""
         return await self._store.usage.sums(since=since, until=until, tenant=tenant, by_day=by_day, by_model=by_model)
+
+    def _entry(
+        self, actor: str, kind: str, name: str, action: str, before: Facts | None = None, after: Facts | None = None
+    ) -> AuditEntry:
+        at = self._clock.now()
+        return new_entry(at=at, actor=actor, kind=kind, name=name, action=action, before=before, after=after)
 
     async def _check(self, tenant: Tenant) -> None:
         check_name(tenant.name)

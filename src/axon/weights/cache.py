@@ -31,6 +31,7 @@ from axon.weights.room import Room
 from axon.weights.source import Check, Source, file_of
 from axon.weights.space import Kept, disk_errors, folder_bytes
 from axon.weights.sums import with_sums
+from axon.weights.threads import aside
 from axon.weights.transfer import CHECKPOINT_BYTES
 
 _ROUNDS = 3
@@ -54,6 +55,28 @@ class Weights:
         """The .gguf file, or the first part of a split one; None for a folder of safetensors."""
         names = sorted(entry.name for entry in self.manifest.files if entry.name.endswith(".gguf"))
         return self.folder / names[0] if names else None
+
+
+class HeldWeights:
+    """A model's files that are not evicted until ``close``."""
+
+    def __init__(self, weights: Weights, mark: locks.UseMark) -> None:
+        self._weights, self._mark = weights, mark
+        self._stamps = self._look()
+
+    @property
+    def folder(self) -> Path:
+        return self._weights.folder
+
+    def is_whole(self) -> bool:
+        """Whether every file is as it was when this was opened, by what shows a change without reading it."""
+        return self._look() == self._stamps and None not in self._stamps
+
+    def close(self) -> None:
+        self._mark.close()
+
+    def _look(self) -> list[tuple[int, int, int, int, int] | None]:
+        return [checking.stamp(self.folder / entry.name) for entry in self._weights.manifest.files]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +124,24 @@ class WeightsCache:
         ``digest`` is the version's; without one, whatever the source has now is right. The source of a digest that is
         here is not asked. ``full`` computes all digests again. Raises ``FetchFailed``.
         """
-        if digest:
-            check_digest(digest)
-        with disk_errors(self.root):
-            weights, mark = await self._open(source, digest, full, on_progress)
+        weights, mark = await self._marked(source, digest, full, on_progress)
         try:
             yield weights
         finally:
             mark.close()
+
+    async def held(self, source: Source, *, digest: str) -> HeldWeights:
+        """As ``opened``, for a caller that lets go by itself."""
+        return HeldWeights(*await self._marked(source, digest, False, ignore))
+
+    async def _marked(
+        self, source: Source, digest: str, full: bool, on_progress: OnProgress
+    ) -> tuple[Weights, locks.UseMark]:
+        """Opens a model, and the mark that keeps it from being evicted; whoever asks closes the mark."""
+        if digest:
+            check_digest(digest)
+        with disk_errors(self.root):
+            return await self._open(source, digest, full, on_progress)
 
     def kept(self) -> list[Kept]:
         """All models and unfinished fetches, with their sizes."""
@@ -164,7 +197,7 @@ class WeightsCache:
         manifest = read_manifest(folder)
         if manifest is None or _bare(manifest) != _bare(wanted):
             manifest = wanted
-        await asyncio.to_thread(self._room.make, folder, manifest)
+        await aside(self._room.make, folder, manifest)
         meter = Meter(
             "fetching",
             done=manifest.num_verified,

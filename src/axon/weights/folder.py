@@ -1,6 +1,5 @@
 """A source on this machine: a folder of safetensors or a .gguf file. Follows no symbolic link."""
 
-import asyncio
 import os
 import stat
 from collections.abc import AsyncGenerator
@@ -9,9 +8,11 @@ from pathlib import Path
 from axon.errors import FetchFailed, InvalidInput
 from axon.weights.names import is_module_config
 from axon.weights.source import Listing, LocalPath, StatedFile
-from axon.weights.threads import in_thread
+from axon.weights.threads import aside, in_thread
 
 _CHUNK_BYTES = 4 << 20
+_PIPELINE = "model_index.json"
+"""What names the parts of a diffusion pipeline."""
 
 
 class FolderSource:
@@ -26,7 +27,7 @@ class FolderSource:
         return self._location
 
     async def listing(self) -> Listing:
-        return await asyncio.to_thread(self._list)
+        return await aside(self._list)
 
     async def read(self, file: StatedFile, offset: int) -> AsyncGenerator[bytes, None]:
         path = self._folder / file.name
@@ -48,17 +49,24 @@ class FolderSource:
         """Nothing is open."""
 
     def _list(self) -> Listing:
-        path = self._location.path
+        try:
+            return self._checked(self._location.path)
+        except OSError as error:
+            raise _failed(self._location.path, error) from error
+
+    def _checked(self, path: Path) -> Listing:
         if not path.exists():
             raise InvalidInput(_not_there(path), param="source")
         if path.suffix != ".gguf" and not path.is_dir():
-            raise InvalidInput(f"{path} is neither a folder nor a .gguf file.", param="source")
-        try:
-            found = sorted(self._folder.iterdir())
-            files = [self._stated(each) for each in found if not each.is_dir()]
-            files += [self._stated(path) for each in found for path in _module_config(each)]
-        except OSError as error:
-            raise _failed(self._folder, error) from error
+            beside = f" Give the folder that it is in: {path.parent}." if path.suffix == ".safetensors" else ""
+            raise InvalidInput(f"{path} is neither a folder nor a .gguf file.{beside}", param="source")
+        if path.suffix == ".gguf" and path.is_dir():
+            raise InvalidInput(f"{path} is a folder, not a .gguf file: give the file in it.", param="source")
+        found = sorted(self._folder.iterdir())
+        files = [self._stated(each) for each in found if not each.is_dir()]
+        files += [self._stated(path) for each in found for path in _module_config(each)]
+        if not any(each.name.endswith((".safetensors", ".gguf")) for each in files):
+            _look_below(path, found)
         return Listing(files=tuple(files))
 
     def _stated(self, path: Path) -> StatedFile:
@@ -79,6 +87,23 @@ def _module_config(folder: Path) -> list[Path]:
     path = folder / "config.json"
     is_one = is_module_config(f"{folder.name}/{path.name}") and not folder.is_symlink()
     return [path] if is_one and path.is_file() else []
+
+
+def _look_below(path: Path, found: list[Path]) -> None:
+    """Raises ``InvalidInput`` where the weights are one folder below, as those of a checkpoint of a training are, or
+    in several, as those of a diffusion pipeline."""
+    if any(each.name == _PIPELINE for each in found):
+        raise InvalidInput(
+            f"{path} is a diffusion pipeline ({_PIPELINE}), which makes no text, and no engine here runs it: give a "
+            "language model.",
+            param="source",
+        )
+    for each in found:
+        if each.is_dir() and not each.is_symlink() and any(each.glob("*.safetensors")):
+            raise InvalidInput(
+                f"{path} has no model at its top, but {each} has weights: give that folder, if they are the model's.",
+                param="source",
+            )
 
 
 def _not_there(path: Path) -> str:

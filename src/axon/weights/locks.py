@@ -59,11 +59,16 @@ class UseMark:
         except OSError:  # a read-only disk, on which nothing is evicted either
             self._descriptor = os.open(path, os.O_RDONLY)
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
-        with contextlib.suppress(OSError):
-            os.utime(self._descriptor)
+        self._touch()
 
     def close(self) -> None:
+        self._touch()
         os.close(self._descriptor)
+
+    def _touch(self) -> None:
+        """Notes the time, by which the least recently used files give way first."""
+        with contextlib.suppress(OSError):
+            os.utime(self._descriptor)
 
 
 def _try(descriptor: int, kind: int) -> bool:

@@ -16,6 +16,7 @@ from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
+from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import Tokenizer
 from axon.worker.job.running import Running
 from axon.worker.lease import Lease
@@ -51,15 +52,20 @@ class Claims:
         ending: Ending,
         reader_grace_s: float,
         checkpoint_s: float,
+        metrics: Metrics,
         name: str = "",
+        restarted_at: float = 0.0,
     ) -> None:
-        """``owner`` is the incarnation, ``name`` the worker's name."""
+        """``owner`` is the incarnation, ``name`` the worker's name. ``restarted_at`` is the Unix time before which a
+        job was accepted by an earlier process of this server, where the queue is in the process's memory."""
         self._owner, self._name = owner, name
         self._lease, self._liveness = lease, liveness
         self._queue, self._live, self._turns, self._ending = queue, live, turns, ending
-        self._tokenizer = tokenizer
+        self._tokenizer, self._metrics = tokenizer, metrics
         self._reader_grace_s, self._checkpoint_s = reader_grace_s, checkpoint_s
-        self._clock = clock
+        self._clock, self._restarted_at = clock, restarted_at
+        self.ready_at = 0.0
+        """Unix time at which this worker's engine had started."""
 
     async def job(self, delivery: Delivery) -> Job | Beyond | None:
         """Reads the job of a delivery; acks the delivery and returns None when no release could read its body, or when
@@ -110,8 +116,14 @@ class Claims:
             ):
                 if view.owner and view.owner != self._owner:
                     running.lost = "worker_lost", self._clock.monotonic()
+                if job.created < self._restarted_at and not view.epoch:
+                    running.tally.come_back(stored.ledger if stored else None)
+                elif job.queued and not view.epoch:
+                    running.tally.await_start(self.ready_at)
                 self._begin(running, view, self._clock.monotonic() - started)
                 if step is ClaimStep.CANCEL:
+                    if view.absent:
+                        self._metrics.turns.cancelled.labels(cause="absent").inc()
                     if not view.epoch and not running.tokens:
                         running.tally.leave_unbegun()
                     running.end(TurnState.CANCELLED)

@@ -41,6 +41,8 @@ class WorkerConfig:
     dies. It needs about 40 MB of memory for ``int8`` on a CPU; where less than 1 GiB is free, there is none."""
     step_timeout_s: float = 30.0
     """An engine with work that makes no step for this long, or ten times its longest step, is killed and replaced."""
+    adapter_timeout_s: float = 300.0
+    """Turns wait this long for the files of a LoRA adapter; the next ones that name it go on with what was fetched."""
     linger_s: float = 2.0
     """A worker that drains waits this long for its jobs to end; longer ones go on at another worker."""
     crowded_s: float = 3.0

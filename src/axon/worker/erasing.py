@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from axon.domain.erasure import session_of_blocks
+from axon.domain.session.erasure import session_of_blocks
 from axon.errors import AxonError
 from axon.ports.live import ERASURES, Wakeups
 from axon.ports.store import Tombstones

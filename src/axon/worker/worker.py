@@ -86,6 +86,7 @@ class Worker:
         zone: str = "",
         kept: Kept | None = None,
         fetch_adapter: Fetch | None = None,
+        restarted_at: float = 0.0,
     ) -> None:
         """``residences``: where the worker records whose KV blocks it holds, to be offered their next turns.
 
@@ -99,6 +100,8 @@ class Worker:
         ``kept``: where erasures are noted, for an engine that keeps copies of blocks outside its device.
 
         ``fetch_adapter``: fetches the LoRA adapters that jobs name.
+
+        ``restarted_at``: jobs that were accepted before this Unix time have come through a restart of the server.
         """
         self._config, self._clock, self._zone = config, clock, zone
         incarnation = f"worker-{uuid.uuid4().hex[:12]}"
@@ -130,7 +133,7 @@ class Worker:
             clock=clock,
             metrics=metrics,
             who=lambda: self.labels,
-            adapters=(adapters := AdapterFolders(fetch_adapter)),
+            adapters=(adapters := AdapterFolders(fetch_adapter, clock, timeout_s=config.adapter_timeout_s)),
         )
         self._adapters = adapters
         self._progress = Progress(hands, journal, every_s=config.checkpoint_s)
@@ -140,7 +143,7 @@ class Worker:
         passing = self._passing = Passing(
             me, hands, parked, supervisor, taking, queue=queue, live=live, config=config, clock=clock, metrics=metrics
         )
-        claims = Claims(
+        claims = self._claims = Claims(
             incarnation,
             lease,
             liveness,
@@ -152,7 +155,9 @@ class Worker:
             ending=ending,
             reader_grace_s=reader_grace_s,
             checkpoint_s=config.checkpoint_s,
+            metrics=metrics,
             name=me.name,
+            restarted_at=restarted_at,
         )
         versions = Versions(live.presences, me, clock)
         intake = self._intake = Intake(
@@ -178,6 +183,7 @@ class Worker:
         await self._lease.open()
         await self._taking.open()
         ready = await self._supervisor.open()
+        self._claims.ready_at = self._clock.now()
         self.hands.slots = ready.max_sequences
         if self._residency is not None:
             self._residency.block_size = ready.block_size

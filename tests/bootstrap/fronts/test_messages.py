@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from axon.bootstrap.fronts.messages import TO_FRONT, TO_PARENT, Failed, Scraped, Start, pack, unpack
-from axon.domain.served_version import ServedVersion
+from axon.domain.model.served_version import ServedVersion
 from axon.engine.protocol.codec import Decoder, encode
 from axon.errors import AxonError, DependencyDown, Misconfigured
 from axon.gateway.config import GatewayConfig

@@ -4,7 +4,7 @@ import httpx
 import msgspec
 import pytest
 
-from axon.console.server import Server
+from axon.console.server.server import Server
 from axon.console.top.asking import PATH, History, ask
 from axon.domain.overview import Overview
 from axon.errors import AxonError, Forbidden, NotFound, Unauthenticated, Unavailable

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from axon.domain.billing.cost import Amount, Cost, Rates, amount_of
 from axon.domain.billing.usage import Usage
-from axon.domain.erasure import without_words
 from axon.domain.log.chunk import Chunk, Token
 from axon.domain.registry.price import Price
+from axon.domain.session.erasure import without_words
 from axon.domain.turn import ended, opened, so_far
 from tests.domain.strategies import make_job
 

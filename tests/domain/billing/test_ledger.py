@@ -9,18 +9,19 @@ from axon.domain.billing.ledger import Ledger, latest, timed
 times = st.floats(0, 1e6)
 
 
-@given(times, times, times, st.integers(0, 3), st.booleans(), times)
+@given(times, times, times, times, st.integers(0, 3), st.booleans(), times)
 def test_the_phases_add_up_to_the_whole_time(
-    queue_s: float, prefill_s: float, replay_s: float, attempts: int, has_begun: bool, more_s: float
+    queue_s: float, prefill_s: float, replay_s: float, restart_s: float, attempts: int, has_begun: bool, more_s: float
 ) -> None:
     if not attempts:
-        queue_s = prefill_s = replay_s = 0.0
+        queue_s = prefill_s = replay_s = restart_s = 0.0
     elif not has_begun:
         prefill_s = 0.0
-    whole_s = queue_s + prefill_s + replay_s + more_s
-    ledger = Ledger(queue_s=queue_s, prefill_s=prefill_s, replay_s=replay_s, attempts=attempts)
+    whole_s = queue_s + prefill_s + replay_s + restart_s + more_s
+    ledger = Ledger(queue_s=queue_s, prefill_s=prefill_s, replay_s=replay_s, restart_s=restart_s, attempts=attempts)
     found = timed(ledger, whole_s=whole_s, has_begun=has_begun)
-    total_s = found.queue_s + found.prefill_s + found.decode_s + found.replay_s
+    total_s = found.queue_s + found.prefill_s + found.decode_s + found.replay_s + found.restart_s
+    assert found.whole_s == pytest.approx(total_s)
     assert total_s == pytest.approx(whole_s, rel=1e-6, abs=1e-6)
     rest = {not attempts: found.queue_s, bool(attempts) and not has_begun: found.prefill_s}
     assert rest.get(True, found.decode_s) == pytest.approx(more_s, rel=1e-6, abs=1e-3)

@@ -8,10 +8,10 @@ from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Decided, Ensure, Memory, Pace, Stop, reconcile
 from axon.domain.fleet.replica import Group, Launched, LaunchState, ReplicaName, ReplicaSpec
 from axon.domain.fleet.sight import Sight, Target
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Load, Presence
 from axon.domain.registry.deployment import Deployment, Member, MemberState
 from axon.domain.registry.snapshot import Snapshot
-from axon.domain.served_version import ServedVersion
 from tests.domain.registry import builders
 
 ONE, TWO = Group("small"), Group("small", "b")

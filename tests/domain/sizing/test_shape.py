@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from axon.bootstrap.model_shape import shape_of
+from axon.bootstrap.models.shape import shape_of
 from axon.domain.sizing.shape import KNOWN
 from axon.errors import Misconfigured
 

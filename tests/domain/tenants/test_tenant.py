@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axon.domain.tenants.key import new_key_text
 from axon.domain.tenants.tenant import (
     Limits,
     Plan,
@@ -118,3 +119,17 @@ def test_a_tenants_pool_has_a_name_that_a_worker_can_have(pool: str, fits: bool)
         return
     with pytest.raises(InvalidInput, match="pool"):
         check_limits(Limits(pool=pool))
+
+
+@given(before=st.text("ab_-", max_size=5), after=st.text("ab_-", max_size=5), cut=st.integers(13, 61))
+def test_no_name_has_more_of_a_key_in_it_than_its_id(before: str, after: str, cut: int) -> None:
+    _, key = new_key_text()
+    for check in (check_id, check_name):
+        with pytest.raises(InvalidInput) as refused:
+            check(f"a{before}{key[:cut]}{after}")
+        assert "API key" in refused.value.message
+        assert key[:cut] not in refused.value.message
+    for limits in (Limits(models=(key,)), Limits(pool=key[:cut])):
+        with pytest.raises(InvalidInput, match="without API keys"):
+            check_limits(limits)
+    check_name(f"the laptop that has {key[:12]}")

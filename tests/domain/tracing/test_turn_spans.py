@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 
 from axon.domain.billing.ledger import Ledger
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.domain.log.chunk import Token
 from axon.domain.tracing.context import TraceContext, turn_span_id
 from axon.domain.tracing.span import Span
 from axon.domain.tracing.turn_spans import leaves, turn_spans
 from axon.domain.turn import Turn, TurnState
-from tests.domain.tracing.turns import CREATED, turn_of, turns
+from tests.domain.tracing.turns import CREATED, restarted, turn_of, turns
 
 STEPS = ("session.load", "job.queue_wait", "claim", "engine.prefill", "engine.decode")
 
@@ -84,6 +84,28 @@ def test_a_ledger_of_an_earlier_release_gives_one_attempt() -> None:
     turn = replace(turn_of([]), ledger=ledger, ended_at=CREATED + 6.1)
     spans = spans_of(turn)
     assert seconds(spans, *STEPS) == pytest.approx(6.0, abs=1e-3)
+
+
+def test_a_restart_of_the_server_is_a_step_of_its_own() -> None:
+    """However much was kept of the turn: nothing, so that its first attempt follows the restart, or an attempt."""
+    for stretches in ([(45.0, 0.1, 1.0, 2.0)], [(0.5, 0.1, 1.0, 2.0), (45.0, 0.2, 1.0, 2.0)]):
+        turn = restarted(turn_of(stretches), 45.0)
+        spans = spans_of(turn)
+        assert turn.ledger is not None
+        assert seconds(spans, "server.restart") == pytest.approx(45.0, abs=0.5)
+        assert seconds(spans, "job.queue_wait") < 1
+        assert seconds(spans, "engine.decode") == pytest.approx(2.0 * len(stretches), abs=1e-3)
+        assert seconds(spans, *STEPS, "server.restart") == pytest.approx(turn.ledger.whole_s, abs=1e-3)
+        assert len({span.span_id for span in spans}) == len(spans)
+
+
+def test_a_models_start_is_a_step_of_its_own() -> None:
+    turn = turn_of([(30.0, 0.1, 1.0, 2.0)])
+    assert turn.ledger is not None
+    spans = spans_of(replace(turn, ledger=replace(turn.ledger, start_s=29.0)))
+    assert seconds(spans, "model.start") == pytest.approx(28.75)  # its prompt was made meanwhile
+    assert seconds(spans, "job.queue_wait") == pytest.approx(1.25)
+    assert seconds(spans, *STEPS, "model.start") == pytest.approx(turn.ledger.whole_s, abs=1e-3)
 
 
 def test_spans_that_were_rebuilt_say_so() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 from hypothesis import strategies as st
 
 from axon.domain.billing.ledger import Ledger, timed
@@ -31,6 +32,25 @@ def turn_of(stretches: list[Stretch], *, loaded_s: float = 0.25, late_s: float =
     ledger = replace(timed(ledger, whole_s=now - CREATED, has_begun=bool(stretches)), times=times)
     job = make_job(created=CREATED)
     return replace(opened(job), state=TurnState.COMPLETED, ended_at=now + late_s, ledger=ledger)
+
+
+def restarted(turn: Turn, lost_s: float) -> Turn:
+    """The turn, whose last attempt follows a restart of the server that took these seconds up to its claim's begin."""
+    assert turn.ledger is not None
+    assert turn.ledger.times is not None
+    ledger, times = turn.ledger, turn.ledger.times
+    last = times.attempts[-1]
+    last = msgspec.structs.replace(last, cause="restart", restart_s=lost_s + last.claim_s)
+    times = msgspec.structs.replace(times, attempts=(*times.attempts[:-1], last))
+    return replace(turn, ledger=replace(_without(ledger, last.restart_s), times=times, restarts=1))
+
+
+def _without(ledger: Ledger, lost_s: float) -> Ledger:
+    """The ledger with the restart's seconds apart from the figure that they were in."""
+    if ledger.attempts > 1:
+        return replace(ledger, restart_s=lost_s, decode_s=ledger.decode_s - lost_s)
+    lost_s = min(lost_s, ledger.queue_s)
+    return replace(ledger, restart_s=lost_s, queue_s=ledger.queue_s - lost_s)
 
 
 _SECONDS = st.floats(0, 100)

@@ -15,7 +15,7 @@ from axon.adapters.live.memory.cache import MemoryCache
 from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
 from axon.admission.line import read_lines
-from axon.bootstrap.oidc import make_oidc
+from axon.bootstrap.gateway.oidc import make_oidc
 from axon.domain.registry.adapter import Adapter, AdapterFiles
 from axon.domain.tenants.key import HOLDER, Scope
 from axon.domain.tenants.tenant import Tenant, Terms
@@ -29,6 +29,7 @@ from axon.gateway.http.body import Bodies
 from axon.gateway.http.guess_limit import GuessLimit
 from axon.gateway.pages.assets import Assets
 from axon.gateway.pages.parts import Pages
+from axon.gateway.pages.rendering.renderer import Renderer
 from axon.gateway.pages.sign_in import SignIn
 from axon.gateway.pages.web_sessions import WebSessions
 from axon.ports.alerts import Alerts
@@ -91,7 +92,7 @@ class Office:
             store.keys, PEPPER, self.clock, defaults=DEFAULTS, revoked=revocations.revoked, guesses=self.guesses
         )
         self.web_sessions = WebSessions(store.web_sessions, self.authenticator, self.clock, self.config)
-        self.codes = OneTimeCodes(self.cache, self.clock)
+        self.codes, self.renderer = OneTimeCodes(self.cache, self.clock), Renderer()
         self.gateway = SimpleNamespace(
             config=self.config,
             lifecycle=Lifecycle(),
@@ -125,6 +126,7 @@ class Office:
                 traced=self.traced,
                 observations=Observations(self.cache),
                 drains=DrainOrders(self.live.wakeups, answer_s=0.2),
+                audit=store.audit,
                 settings=lambda: self.settings,
                 fetch_adapter=self._fetch_adapter,
                 clock=self.clock,
@@ -136,6 +138,7 @@ class Office:
                 sessions=self.web_sessions,
                 assets=Assets(),
                 oidc=make_oidc(Settings(pepper="p" * 32, gateway=self.config), self.cache, self.clock),
+                renderer=self.renderer,
                 config=self.config,
                 version="0",
             ),
@@ -152,7 +155,7 @@ class Office:
         return httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://axon", headers=headers)
 
     async def key(self, tenant: str, *scopes: Scope) -> str:
-        return (await self.keyring.create(tenant, scopes=scopes or HOLDER))[1]
+        return (await self.keyring.create(tenant, scopes=scopes or HOLDER, actor="test"))[1]
 
 
 @asynccontextmanager
@@ -167,6 +170,7 @@ async def opened_office(
         yield office
     finally:
         office.bodies.close()
+        await office.renderer.aclose()
         await store.aclose()
 
 

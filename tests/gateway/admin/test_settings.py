@@ -4,7 +4,7 @@ from pathlib import Path
 
 import httpx
 
-from axon.bootstrap.gateway_parts import settings_in_effect
+from axon.bootstrap.gateway.parts import settings_in_effect
 from axon.settings import load
 from tests.gateway.admin.office import Office, ok, refused
 

@@ -101,7 +101,7 @@ class TestTenants:
     async def test_a_list_is_paged_as_all_lists_are(self, admin: httpx.AsyncClient, office: Office) -> None:
         for number in range(5):
             office.clock.advance(1.0)
-            await office.tenancy.create(f"t{number}")
+            await office.tenancy.create(f"t{number}", actor="test")
         first = await ok(admin.get("/v1/admin/tenants", params={"limit": 2}))
         assert [each["id"] for each in first["data"]] == ["t4", "t3"]
         assert (first["has_more"], first["last_id"]) == (True, "t3")
@@ -113,7 +113,7 @@ class TestTenants:
     async def test_a_suspended_tenants_keys_open_nothing_until_it_is_resumed(
         self, admin: httpx.AsyncClient, office: Office
     ) -> None:
-        await office.tenancy.create("acme")
+        await office.tenancy.create("acme", actor="test")
         async with office.client(await office.key("acme")) as acme:
             assert (await acme.get("/v1/models")).status_code == 200
             suspended = await ok(admin.post("/v1/admin/tenants/acme/suspend"))
@@ -128,8 +128,8 @@ class TestTenants:
         await refused(admin.post("/v1/admin/tenants/ops/suspend"), 409, "own_tenant")
 
     async def test_a_tenant_goes_when_its_keys_have_ended(self, admin: httpx.AsyncClient, office: Office) -> None:
-        await office.tenancy.create("acme")
-        key, _ = await office.keyring.create("acme")
+        await office.tenancy.create("acme", actor="test")
+        key, _ = await office.keyring.create("acme", actor="test")
         await refused(admin.delete("/v1/admin/tenants/acme"), 409, "tenant_has_keys")
         await ok(admin.post(f"/v1/admin/keys/{key.id}/revoke"))
         assert (await ok(admin.delete("/v1/admin/tenants/acme")))["deleted"]

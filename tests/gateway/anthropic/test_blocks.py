@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from axon.domain.content.tool_call import CallPiece
 from axon.domain.log.chunk import Chunk, Details, End, Token
-from axon.domain.tool_call import CallPiece
 from axon.gateway.anthropic.blocks import block_body, content_of, input_of, stop_of
 from axon.gateway.anthropic.message import message_body
 from tests.contracts.builders import make_job

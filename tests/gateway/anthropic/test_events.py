@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axon.domain import wire
+from axon.domain.content.tool_call import CallPiece
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk, Details, End, Token
 from axon.domain.reply import MessagesReply
-from axon.domain.tool_call import CallPiece
 from axon.domain.turn import TurnState, ended, opened
 from axon.errors import Draining, Overloaded
 from axon.gateway.anthropic.blocks import INVALID_JSON

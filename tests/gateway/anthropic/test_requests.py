@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axon.domain.served_version import ServedVersion
+from axon.domain.model.served_version import ServedVersion
 from axon.errors import InvalidInput
 from axon.gateway.anthropic.requests import CountRequest, MessagesRequest
 from axon.gateway.directives import MESSAGES

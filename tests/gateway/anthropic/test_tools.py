@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axon.domain.tool import CallMode, Tool, Toolbox
+from axon.domain.content.tool import CallMode, Tool, Toolbox
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.anthropic.tools import ToolBody, ToolChoiceBody, toolbox_of
 

@@ -9,7 +9,7 @@ from axon.errors import InvalidInput, Unsupported
 from axon.gateway.directives import CHAT, COMPLETIONS
 from axon.gateway.grpc.asks import MAX_IDS, embedding_body, in_our_words, turn_body
 from axon.gateway.http.body import parse
-from axon.gateway.openai.embedding_requests import EmbeddingRequest
+from axon.gateway.openai.encoders.embedding_requests import EmbeddingRequest
 from axon.gateway.openai.requests import ChatRequest, CompletionRequest
 from axon.gateway.vector_directives import EMBEDDINGS
 from axon.v1 import axon_pb2 as pb

@@ -5,9 +5,9 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.embeds import Embeds
+from axon.domain.model.embeds import Embeds
 from axon.gateway.grpc.embeddings import response_of, vector_of
-from axon.gateway.openai.embedded import Embedded
+from axon.gateway.openai.encoders.embedded import Embedded
 
 floats = st.lists(st.floats(width=32, allow_nan=False), max_size=300)
 

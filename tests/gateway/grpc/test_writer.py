@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axon.domain.content.tool_call import CallPiece, call_id
 from axon.domain.log.chunk import Chunk, Details, End, Likely, Token
-from axon.domain.tool_call import CallPiece, call_id
 from axon.errors import Cancelled, Draining
 from axon.gateway.grpc.writer import Writer
 from axon.gateway.offers.wait import State, Wait

@@ -12,7 +12,7 @@ import uvloop
 from starlette.types import Message, Receive, Scope, Send
 
 from axon.gateway.config import GatewayConfig
-from axon.gateway.http.server import Server, make_server
+from axon.gateway.http.connection.server import Server, make_server
 from tests.journeys.server import wait_until
 from tests.security.raw import PATIENCE_S, Answer, answers
 

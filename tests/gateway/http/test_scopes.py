@@ -16,7 +16,7 @@ from axon.gateway.http.scopes import NEEDED, check_scope
 PAGES = {"GET /docs", "GET /openapi.json"}
 AUTH = {route for route in NEEDED if route.endswith(" /v1/auth")}
 """Changes nothing by any method: proxies ask it by the method of the request that they ask for."""
-OWN = {"GET /ui/session", "POST /ui/sign-out", "POST /ui/render"}
+OWN = {"GET /ui/session", "POST /ui/render"}
 """About the session of whoever asks, or a text that they send and get back as HTML."""
 
 

@@ -24,7 +24,7 @@ def everything(name: str) -> bool:
 
 def offers_with_adapters(clock: FakeClock) -> Offers:
     found = replace(
-        snapshot(deployment()),
+        snapshot(deployment(), deployment(name="second")),
         aliases={"fast": Alias(name="fast", deployment="small", created=1.0)},
         adapters={each.id: each for each in (SQL, OWN, OTHER)},
     )
@@ -34,7 +34,7 @@ def offers_with_adapters(clock: FakeClock) -> Offers:
 
 def test_a_deployment_an_alias_and_a_model_of_the_settings_have_adapters(clock: FakeClock) -> None:
     offers = offers_with_adapters(clock)
-    for name, adapter in (("small:sql", SQL), ("fast:sql", SQL), ("large:other", OTHER)):
+    for name, adapter in (("small:sql", SQL), ("fast:sql", SQL), ("second:sql", SQL), ("large:other", OTHER)):
         wanted = offers.find(name, everything, tenant="any")
         assert wanted.adapter == adapter
         assert wanted.pin_name(wanted.offer.name) == f"{wanted.offer.name}:{adapter.label}"

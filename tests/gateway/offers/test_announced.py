@@ -2,8 +2,8 @@
 
 import pytest
 
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.presence import Presence
-from axon.domain.served_version import ServedVersion
 from axon.errors import Unavailable
 from axon.gateway.offers.announced import AnnouncedOffer, elected
 from axon.gateway.offers.wait import State

@@ -6,8 +6,8 @@ import pytest
 
 from axon.admission.line import Line
 from axon.admission.place import Place
-from axon.domain.pin import Pin, Reason, next_pin, reason_to_move
 from axon.domain.registry.deployment import Deployment, Member, MemberState
+from axon.domain.session.pin import Pin, Reason, next_pin, reason_to_move
 from axon.errors import NotFound, Unavailable
 from axon.gateway.offers.fallbacks import holder_of, is_available, known_among, offer_at, places
 from axon.gateway.offers.offers import Offers, Wanted

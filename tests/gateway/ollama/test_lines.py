@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from axon.domain.billing.ledger import Ledger
+from axon.domain.content.tool_call import CallPiece
 from axon.domain.log.chunk import Chunk, Details, End, Token
 from axon.domain.reply import ChatReply
-from axon.domain.tool_call import CallPiece
 from axon.errors import Overloaded
 from axon.gateway.ollama.lines import Writer, time_text, whole_body
 from tests.contracts.builders import make_job

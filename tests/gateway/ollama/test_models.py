@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from axon.domain.embeds import Embeds
+from axon.domain.model.embeds import Embeds
 from axon.gateway.ollama.models import _capabilities
 from tests.contracts.builders import make_presence
 

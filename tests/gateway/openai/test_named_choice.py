@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from axon.domain.tool import CallMode, Toolbox
+from axon.domain.content.tool import CallMode, Toolbox
 from axon.gateway.openai.tools import ChatTool, ChatToolChoice, chat_toolbox
 from axon.gateway.responses.tools import ResponseTool, ResponseToolChoice, response_toolbox
 from axon.text.tools.formats import CallFormat

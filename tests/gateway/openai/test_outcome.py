@@ -4,6 +4,7 @@ from axon.domain.failure import Failure
 from axon.domain.log.chunk import Chunk
 from axon.domain.reply import ChatReply, CompletionReply, OtherReply, Reply, ResponseReply
 from axon.domain.turn import TurnState
+from axon.gateway.http.errors import status_of
 from axon.gateway.openai.outcome import failure
 
 
@@ -37,6 +38,17 @@ def test_what_is_nobodys_input_is_the_servers_fault_and_blames_no_field(code: st
     error = failure(last(TurnState.FAILED, code), CompletionReply())
     assert error is not None
     assert (error.kind, error.code, error.param) == ("internal", code, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "retryable"), [(Failure.ADAPTER_UNAVAILABLE, 503, True), (Failure.ADAPTER_UNUSABLE, 400, False)]
+)
+def test_an_adapter_that_cannot_be_had_now_may_be_asked_again_and_one_that_is_wrong_may_not(
+    code: Failure, status: int, retryable: bool
+) -> None:
+    error = failure(last(TurnState.FAILED, code), ChatReply())
+    assert error is not None
+    assert (status_of(error), error.code, error.param, error.retryable) == (status, code, "model", retryable)
 
 
 @pytest.mark.parametrize(("state", "kind"), [(TurnState.EXPIRED, "expired"), (TurnState.CANCELLED, "conflict")])

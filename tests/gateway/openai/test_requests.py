@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from axon.domain.served_version import ServedVersion
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.tenants.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.openai.requests import (

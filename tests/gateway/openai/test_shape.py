@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axon.domain.content.tool_call import CallPiece, call_id
 from axon.domain.log.chunk import Details, Ranked, ScoredToken, Token
 from axon.domain.reply import ChatReply, CompletionReply, OtherReply, ResponseReply
-from axon.domain.tool_call import CallPiece, call_id
 from axon.gateway.openai.shape import ChatShape, CompletionShape, Shape, shape_of
 from tests.contracts.builders import make_job
 

@@ -12,11 +12,11 @@ from openai._models import construct_type
 from openai.types.responses import ResponseStreamEvent
 
 from axon.domain import wire
-from axon.domain.item import Item
+from axon.domain.content.item import Item
+from axon.domain.content.tool_call import CallPiece, call_id
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk, Details, End, Likely, Token
 from axon.domain.reply import ResponseReply
-from axon.domain.tool_call import CallPiece, call_id
 from axon.domain.turn import TurnState, ended, opened
 from axon.errors import StreamDiverged
 from axon.gateway.offers.wait import State, Wait

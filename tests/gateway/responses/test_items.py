@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.responses.items import InputItem, check_results, item_body, items_of, messages_of
 

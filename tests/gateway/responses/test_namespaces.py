@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axon.domain.item import Item
+from axon.domain.content.item import Item
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.directives import RESPONSES
 from axon.gateway.http.body import parse

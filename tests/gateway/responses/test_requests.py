@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.served_version import ServedVersion
+from axon.domain.model.served_version import ServedVersion
 from axon.domain.tenants.tenant import Tier
 from axon.errors import InvalidInput
 from axon.gateway.directives import RESPONSES
@@ -43,6 +43,22 @@ class TestTogether:
         read(conversation="conv_1").check()
         both = read(previous_response_id="resp_1", conversation={"id": "conv_1"})
         assert refused(both.check) == ("previous_response_id", "mutually_exclusive_parameters")
+
+    def test_a_conversation_is_named_or_begun(self) -> None:
+        begun = read(conversation={"metadata": {"title": "x"}})
+        begun.check()
+        assert (begun.conversation_id, begun.begins) == ("", {"title": "x"})
+        named = read(conversation={"id": "conv_1", "metadata": {"title": "x"}})
+        assert (named.conversation_id, named.begins) == ("conv_1", None)
+        assert refused(named.check) == ("conversation.metadata", "mutually_exclusive_parameters")
+        both = read(previous_response_id="resp_1", conversation={"metadata": {}})
+        assert refused(both.check) == ("previous_response_id", "mutually_exclusive_parameters")
+        assert refused(read(store=False, conversation={"metadata": {}}).check)[0] == "store"
+        assert (
+            refused(lambda: read(conversation={"metadata": {"title": "x" * 513}}))[0] == "conversation.metadata.title"
+        )
+        for nothing in ({}, "", {"id": ""}, {"id": "", "metadata": {"title": "x"}}):
+            assert refused(read(conversation=nothing).check) == ("conversation.id", "missing_required_parameter")
 
     @pytest.mark.parametrize("nothing", [None, "", []])
     def test_only_what_goes_on_from_something_may_have_no_input(self, nothing: Any) -> None:

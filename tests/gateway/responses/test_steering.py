@@ -5,11 +5,13 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from uvicorn.protocols.utils import ClientDisconnected
+
 from axon.domain.tenants.key import HOLDER
 from axon.errors import AxonError, LimitReached, Unauthenticated
 from axon.gateway.http.auth import Identity
+from axon.gateway.http.connection.socket_protocol import ARRIVING, LEAVING
 from axon.gateway.http.socket_exchange import MIDDLEWARE
-from axon.gateway.http.socket_protocol import ARRIVING, LEAVING
 from axon.gateway.responses.socket import serve_responses
 from axon.runtime.clock import SystemClock
 
@@ -24,6 +26,8 @@ class Gateway:
         self.num_counted = 0
         self.statuses: list[int] = []
         self.sent: list[dict[str, Any]] = []
+        self.has_left = False
+        """Whether the client is gone before the WebSocket is accepted."""
         self._answered = asyncio.Event()
         self.config = SimpleNamespace(socket_lifetime_s=3600.0)
         self.clock = SystemClock()
@@ -54,6 +58,8 @@ class Gateway:
             await serve_responses(scope, receive, self._send)
 
     async def _send(self, message: Any) -> None:
+        if self.has_left:
+            raise ClientDisconnected
         if message["type"] == "websocket.send":
             self.sent.append(json.loads(message["text"]))
             self._answered.set()
@@ -91,3 +97,10 @@ async def test_a_steer_event_with_a_key_that_was_revoked_closes_the_socket() -> 
     await gateway.serve(STEER)
     assert [each["type"] for each in gateway.sent] == ["error"]
     assert (gateway.num_counted, gateway.statuses) == (0, [401])
+
+
+async def test_a_client_that_leaves_before_its_websocket_is_accepted_is_no_defect() -> None:
+    gateway = Gateway()
+    gateway.has_left = True
+    await gateway.serve(STEER)
+    assert gateway.sent == []

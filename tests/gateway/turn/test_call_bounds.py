@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
+from axon.domain.content.tool import CallMode, Tool, Toolbox, ToolChoice
 from axon.errors import InvalidInput
 from axon.gateway.anthropic.tools import ToolBody
 from axon.gateway.anthropic.tools import toolbox_of as messages_toolbox

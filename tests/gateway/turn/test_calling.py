@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from axon.domain.content.tool import CallMode, Tool, Toolbox, ToolChoice
 from axon.domain.sampling import Sampling
-from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
 from axon.errors import InvalidInput
 from axon.gateway.turn.calling import planned
 from axon.sessions.grammars import Grammars, TenantGrammars

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from axon.domain.erasure import without_words
 from axon.domain.log.chunk import Token
+from axon.domain.session.erasure import without_words
 from axon.domain.turn import TurnState, opened
 from axon.domain.wire import encode
 from axon.errors import DependencyDown, Draining, StreamDiverged

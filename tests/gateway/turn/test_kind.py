@@ -2,9 +2,9 @@
 
 import pytest
 
-from axon.domain.classes import Activation, Classes
-from axon.domain.embeds import Embeds
-from axon.domain.served_version import ServedVersion
+from axon.domain.model.classes import Activation, Classes
+from axon.domain.model.embeds import Embeds
+from axon.domain.model.served_version import ServedVersion
 from axon.errors import Unsupported
 from axon.gateway.turn.kind import Kind, check_kind, kinds_of
 

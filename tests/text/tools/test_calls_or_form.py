@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llguidance import LLMatcher
 
-from axon.domain.tool import CallMode, Toolbox, ToolChoice
+from axon.domain.content.tool import CallMode, Toolbox, ToolChoice
 from axon.text.grammar import Grammar, choice_grammar, json_object_grammar, regex_grammar, schema_grammar
 from axon.text.grammar_check import byte_tokenizer
 from axon.text.tools.formats import CallFormat, CallSplitter

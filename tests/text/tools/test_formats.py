@@ -12,6 +12,7 @@ TEMPLATES = {
     '{{ \'Respond in the format {\\"name\\": function name, \\"parameters\\"\' }}{{ tools }}': CallFormat.LLAMA_JSON,
     "{% if tools %}put it in the format of [func_name1(params_name1=…)]": CallFormat.PYTHONIC,
     "{{ '[AVAILABLE_TOOLS]' }}{{ tools }}{{ '[TOOL_CALLS]' }}": CallFormat.MISTRAL,
+    "{% if tools %}# Tools{% endif %}<|channel|>commentary <|constrain|>json<|message|>": CallFormat.HARMONY,
     "{{ tools | tojson }} in a format that nobody knows": None,
     "{{ messages }} <tool_call>": None,
 }

@@ -5,7 +5,7 @@ import json
 import pytest
 from llguidance import LLMatcher
 
-from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
+from axon.domain.content.tool import CallMode, Tool, Toolbox, ToolChoice
 from axon.text.grammar_check import byte_tokenizer
 from axon.text.tools.formats import CallFormat, CallSplitter
 from axon.text.tools.grammar import call_grammar, needs_grammar
@@ -19,7 +19,8 @@ SCHEMA = {
 }
 WEATHER = Tool(name="get_weather", parameters=json.dumps(SCHEMA), strict=True)
 NOW = Tool(name="now")
-FORMATS = list(CallFormat)
+FORMATS = [format for format in CallFormat if format is not CallFormat.HARMONY]
+"""Those that are written as text; harmony's headers are control tokens (``tests/text/test_harmony.py``)."""
 
 
 def written(format: CallFormat, name: str, arguments: str) -> str:
@@ -44,6 +45,8 @@ def written(format: CallFormat, name: str, arguments: str) -> str:
                 for key, each in value.items()
             )
             return f"<tool_call>\n<function={name}>\n{parameters}</function>\n</tool_call>"
+        case CallFormat.HARMONY:
+            raise AssertionError("it is not written as text")
 
 
 def accepts(format: CallFormat, text: str, *tools: Tool, mode: CallMode = CallMode.REQUIRED, many: bool = True) -> bool:

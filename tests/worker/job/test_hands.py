@@ -110,10 +110,10 @@ def test_a_paused_job_leaves_its_slot_to_others_until_it_is_resumed() -> None:
     running = heard.take(make_running(choices=2))
     heard.hands.pause(running)
     assert heard.events == ["out going on", "room"]
-    assert (heard.hands.num_sequences, heard.hands.held_back) == (0, {"acme": 1})
+    assert (heard.hands.num_sequences, heard.hands.num_idle) == (0, {"acme": 1})
     heard.hands.resume(running)
     assert heard.events[2:] == ["fill"]
-    assert (heard.hands.num_sequences, heard.hands.held_back) == (2, {})
+    assert (heard.hands.num_sequences, heard.hands.num_idle) == (2, {})
 
 
 def test_a_job_on_trial_is_not_paused() -> None:
@@ -133,6 +133,38 @@ def test_a_job_that_waits_for_its_trial_is_not_paused() -> None:
     heard.hands.end(first, TurnState.EXPIRED)
     assert heard.hands.trials.on_trial == (second.job.id,)
     assert second.absent == second.choices
+
+
+def test_a_job_that_waits_for_its_adapters_files_leaves_its_slot_to_others_until_they_are_here() -> None:
+    heard = Heard()
+    running = heard.take(make_running(choices=2))
+    heard.hands.await_files(running)
+    heard.hands.await_files(running)
+    assert heard.events == ["room"], "others are taken once"
+    assert (heard.hands.num_sequences, heard.hands.num_idle) == (0, {"acme": 1})
+    heard.hands.have_files(["unknown", running.job.id])
+    assert heard.events[1:] == ["fill"]
+    assert (heard.hands.num_sequences, heard.hands.num_idle) == (2, {})
+
+
+def test_a_suspects_trial_waits_for_its_files_and_nobody_waits_for_both() -> None:
+    heard = Heard()
+    suspect, other = make_running("suspect"), make_running("other")
+    suspect.crashes = 2
+    heard.take(suspect)
+    heard.take(other)
+    trials = heard.hands.trials
+    assert not trials.may_run(other.job.id)
+    heard.hands.await_files(suspect)
+    assert heard.events == ["fill", "room"]
+    assert trials.may_run(other.job.id)
+    assert trials.crashes(suspect.job.id) == 2, "they travel with it"
+    heard.hands.have_files([suspect.job.id])
+    heard.hands.have_files([suspect.job.id])
+    assert trials.on_trial == (suspect.job.id,)
+    assert len(trials._groups) == 1
+    heard.hands.forget(suspect)
+    assert not trials.on_trial, "it was on trial once"
 
 
 def test_a_job_that_is_withdrawn_stays_out_of_the_engine_until_it_is_reinstated() -> None:

@@ -18,6 +18,7 @@ from axon.ownership.liveness import Liveness
 from axon.ports.live import Live
 from axon.ports.queue import Delivery
 from axon.runtime.clock import SystemClock
+from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.claims import Claims
 from axon.worker.config import WorkerConfig
@@ -163,6 +164,7 @@ async def taken(job: Job, live: Live, stored: Turn | None) -> Running | None:
         ending=Ending(Journal(), settle, CLOCK),
         reader_grace_s=30,
         checkpoint_s=1.0,
+        metrics=Metrics(),
     )
     claimed = await claims.claim(job, delivery)
     assert claimed is None or isinstance(claimed, Running)

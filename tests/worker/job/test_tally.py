@@ -15,6 +15,7 @@ from axon.ports.queue import Delivery
 from axon.runtime.clock import FakeClock
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.job.running import Running
+from axon.worker.job.tally import Tally
 from tests.contracts.builders import make_job
 
 MAX_TOKENS = 30
@@ -87,8 +88,7 @@ class Work:
         assert turn.ledger.billed == turn.usage.total_tokens == self.job.num_prompt_tokens + len(turn.tokens)
         assert turn.ledger.emitted == len(turn.tokens)
         whole_s = self.clock.now() - self.job.created
-        known_s = turn.ledger.queue_s + turn.ledger.prefill_s + turn.ledger.decode_s + turn.ledger.replay_s
-        assert known_s == pytest.approx(whole_s)
+        assert turn.ledger.whole_s == pytest.approx(whole_s)
         assert running.whole().ledger == self.log[-1].ledger, "the store and the log have the same"
         return turn.ledger
 
@@ -180,6 +180,59 @@ def test_another_worker_goes_on_with_the_ledger_that_it_finds_in_the_log() -> No
     num_prompt = len(work.job.prompt_ids)
     assert (ledger.queue_s, ledger.prefill_s, ledger.attempts) == (3.0, 1.0, 2)
     assert (ledger.prefilled, ledger.replayed) == (num_prompt, num_prompt + 6)
+
+
+def test_a_restart_of_which_nothing_was_kept_has_lost_the_time_since_the_acceptance() -> None:
+    work = Work()
+    work.clock.advance(7.0)  # nobody knows how much of it was the queue
+    running = work.claim()
+    running.tally.come_back(None)
+    work.clock.advance(2.0)
+    work.compute(running, 0, MAX_TOKENS)
+    ledger = work.end(running)
+    assert (ledger.restarts, ledger.restart_s, ledger.queue_s, ledger.attempts) == (1, 7.0, 0.0, 1)
+    assert ledger.whole_s == work.clock.now() - work.job.created
+
+
+def test_a_restart_has_lost_the_time_since_the_answer_was_last_written_down() -> None:
+    work = Work()
+    work.clock.advance(3.0)
+    running = work.claim()
+    work.compute(running, 0, 8)
+    work.tell(running)
+    kept = running.tally.so_far(8)  # as the journal has it
+    work.clock.advance(4.0)
+    running = work.claim()
+    running.tally.come_back(kept)
+    work.compute(running, 0, MAX_TOKENS)
+    ledger = work.end(running)
+    assert (ledger.restarts, ledger.restart_s, ledger.queue_s, ledger.attempts) == (1, 4.0, 3.0, 2)
+    assert ledger.whole_s == work.clock.now() - work.job.created
+
+
+def test_the_attempt_after_a_restart_says_so() -> None:
+    work = Work()
+    work.clock.advance(7.0)
+    tally = Tally(work.job, work.clock)
+    tally.come_back(None)
+    tally.begin(5, me="me", claim_s=0.0, after=0, before=(0, ""))
+    times = tally.so_far(0).times
+    assert times is not None
+    assert [(each.cause, each.restart_s) for each in times.attempts] == [("restart", 7.0)]
+
+
+def test_the_start_of_a_model_is_told_apart_from_the_queue() -> None:
+    work = Work()
+    created = work.clock.now()
+    work.clock.advance(10.0)
+    running = work.claim()
+    running.tally.await_start(created + 8.0)
+    work.compute(running, 0, MAX_TOKENS)
+    ledger = work.end(running)
+    assert (ledger.start_s, ledger.queue_s) == (8.0, 10.0)
+    other = work.claim()
+    other.tally.await_start(created - 5.0)  # it was there before
+    assert other.tally.so_far(0).start_s == 0.0
 
 
 def test_tokens_without_a_place_in_the_stream_are_wasted() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from axon.adapters.live.memory.presences import MemoryPresences
-from axon.bootstrap.presence import named
+from axon.bootstrap.worker.presence import named
 from axon.domain.presence import Presence
 from axon.errors import DependencyDown, Misconfigured
 from axon.runtime.clock import Clock, SystemClock

@@ -9,7 +9,18 @@ import socket
 import sys
 from collections.abc import Callable
 
-from axon.bootstrap.fronts.messages import TO_PARENT, Alive, Began, Close, Drain, Failed, Scrape, Scraped, Start, Stop
+from axon.bootstrap.fronts.messages import (
+    TO_PARENT,
+    Alive,
+    Began,
+    Close,
+    Drain,
+    Failed,
+    Scrape,
+    Scraped,
+    Start,
+    Stop,
+)
 from axon.engine.protocol.codec import Decoder, encode
 from axon.errors import AxonError, Unavailable
 from axon.runtime.framing import BadFrame
@@ -59,7 +70,7 @@ class Child:
         fds = [theirs.fileno(), taking.fileno(), self._listener.fileno()]
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "axon.bootstrap.fronts.front", *map(str, fds)),
+                *(sys.executable, "-P", "-m", "axon.bootstrap.fronts.front", *map(str, fds)),
                 pass_fds=fds,
                 start_new_session=True,  # a ctrl-c is for the parent, which tells its fronts
             )

@@ -16,14 +16,14 @@ import uvloop
 import axon.gateway.app  # noqa: F401 - imported while the parent prepares what is to be served
 from axon.bootstrap.fronts.control import Control
 from axon.bootstrap.fronts.messages import Alive, Began, Failed, Scraped, Start, unpack
-from axon.bootstrap.gateway import Answering, open_gateway
+from axon.bootstrap.gateway.gateway import Answering, open_gateway
 from axon.bootstrap.measuring import open_measured
-from axon.bootstrap.model import prepare_text
+from axon.bootstrap.models.model import prepare_text
 from axon.bootstrap.process import Part, Process, started
 from axon.bootstrap.profiles import profiled
 from axon.bootstrap.services import Services, open_remote
 from axon.errors import AxonError
-from axon.gateway.http.server import Server
+from axon.gateway.http.connection.server import Server
 from axon.runtime.tasks import end
 from axon.telemetry import logs
 from axon.telemetry.summing import families_of

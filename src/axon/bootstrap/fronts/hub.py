@@ -8,18 +8,18 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from axon.bootstrap.control import open_control
+from axon.bootstrap.control.control import open_control
 from axon.bootstrap.fronts.messages import Start
 from axon.bootstrap.fronts.parent import CLOSE_S, opened, packed
 from axon.bootstrap.measuring import open_measured
-from axon.bootstrap.model import OnProgress
-from axon.bootstrap.presence import named
+from axon.bootstrap.models.model import OnProgress
 from axon.bootstrap.process import counted
 from axon.bootstrap.profiles import profiled
 from axon.bootstrap.ready import Ready, start_code
 from axon.bootstrap.services import Services
-from axon.bootstrap.spare import open_spare
-from axon.bootstrap.workers import open_workers, prepare_models
+from axon.bootstrap.worker.presence import named
+from axon.bootstrap.worker.spare import open_spare
+from axon.bootstrap.worker.workers import open_workers, prepare_models
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
 

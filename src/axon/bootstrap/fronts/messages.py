@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from axon.domain.served_version import ServedVersion
+from axon.domain.model.served_version import ServedVersion
 from axon.errors import AxonError, rebuilt
 from axon.settings import Settings
 from axon.telemetry.summing import Family

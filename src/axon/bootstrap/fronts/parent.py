@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from axon.bootstrap.fronts.fronts import Fronts
 from axon.bootstrap.fronts.messages import Began, Start, pack
-from axon.bootstrap.grpc import grpc_address, grpc_reserved
+from axon.bootstrap.gateway.grpc import grpc_address, grpc_reserved
 from axon.bootstrap.process import Process, announced, bound_together, counted, started
 from axon.bootstrap.ready import Ready
 from axon.runtime.datafolder import shared
@@ -107,5 +107,6 @@ def _ready_of(settings: Settings, began: Sequence[Began], url: str, probes_url: 
         pid=os.getpid(),
         waits=all(each.waits for each in began),
         num_fronts=len(began),
+        path_prefix=settings.gateway.path_prefix,
         grpc=grpc_address(settings),
     )

@@ -5,7 +5,7 @@ from collections import deque
 import httpx
 import msgspec
 
-from axon.console.server import Server
+from axon.console.server.server import Server
 from axon.console.top.rates import Rates, baseline, rates
 from axon.domain.overview import Overview
 from axon.errors import AxonError, NotFound, Unavailable

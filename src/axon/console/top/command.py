@@ -10,7 +10,7 @@ from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Url, load
 from axon.console.top.view import FASTEST_S, SLOWEST_S, Sort, View
 
 if TYPE_CHECKING:
-    from axon.console.server import Server
+    from axon.console.server.server import Server
     from axon.console.top.frame import Seen
 
 _UNLIMITED = 10_000
@@ -43,7 +43,7 @@ def top(
       axon top --json
     """
     settings = load({"data_dir": data_dir}, config_file).settings
-    from axon.console.server import Server
+    from axon.console.server.server import Server
 
     view = View(text=text, model=model, tenant=tenant, sort=sort, interval_s=interval)
     with Server.find(settings, url=url, key=key) as server:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import httpx
 from rich.console import Console, ConsoleDimensions, ScreenContext
 
-from axon.console.server import Server
+from axon.console.server.server import Server
 from axon.console.top.asking import TIMEOUT_S, WINDOW_S, History, ask
 from axon.console.top.frame import Seen, drawn, picture
 from axon.console.top.keyboard import READ_BYTES, Keys, single_keys

@@ -131,6 +131,16 @@ _OTHER_WORK = (
         queries=quantiles("axon_grammar_compile_seconds"),
     ),
     Panel(
+        title="Rendered texts",
+        sentence="Answers rendered for the chat page a second by result, those that wait, and the time of one.",
+        unit="short",
+        queries=(
+            Query(expr=rate("axon_renders_total", "result"), legend="{{result}}"),
+            Query(expr=total("axon_renders_waiting"), legend="waiting"),
+            Query(expr=quantile(0.95, "axon_render_seconds"), legend="p95 (s)"),
+        ),
+    ),
+    Panel(
         title="Batches",
         sentence="Batches by state and files by purpose, in the store.",
         unit="short",

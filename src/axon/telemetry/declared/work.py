@@ -1,4 +1,4 @@
-"""Metrics of grammars, batches and embeddings."""
+"""Metrics of grammars, batches, embeddings and rendered texts."""
 
 from axon.telemetry.declared import buckets
 from axon.telemetry.declared.declaring import WORKER, Declarations
@@ -27,6 +27,27 @@ class GrammarMetrics:
             "reason",
             unit="grammars",
             starts=[("tenant_full",), ("full",), ("timeout",), ("draining",)],
+        )
+
+
+class RenderMetrics:
+    """Answers that gateways render for the chat page."""
+
+    def __init__(self, make: Declarations) -> None:
+        make.about("Rendered texts")
+        self.texts = make.counter(
+            "axon_renders_total",
+            "Texts of the chat page by result: formatted; plain because the format cost too much (too_costly), was too "
+            "slow in coming (timeout) or ended its process (crash); or not at all (not_started).",
+            "result",
+            unit="texts",
+            starts=[("formatted",), ("too_costly",), ("timeout",), ("crash",), ("not_started",)],
+        )
+        self.seconds = make.histogram(
+            "axon_render_seconds", "One text of the chat page, from its turn to its HTML.", buckets.OPERATION
+        )
+        self.waiting = make.gauge(
+            "axon_renders_waiting", "Texts of the chat page that wait for a process.", unit="texts"
         )
 
 

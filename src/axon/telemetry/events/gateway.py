@@ -38,6 +38,14 @@ REQUESTS = (
         *("grammars.compiler_not_started", "warning", "The process that compiles grammars could not be started."),
         *("reason",),
     ),
+    event(
+        *("renderer.died", "info", "A process that renders texts for the chat page has died and is started again."),
+        *("exit_code", "deaths"),
+    ),
+    event(
+        *("renderer.not_started", "warning", "A process that renders texts for the chat page could not be started."),
+        *("reason",),
+    ),
 )
 
 OFFERS = (

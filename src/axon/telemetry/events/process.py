@@ -23,6 +23,9 @@ PROCESS = (
     event("traces.exported_again", "info", "The collector takes spans again."),
     event("traces.lost", "warning", "The collector does not take spans, which are lost.", "spans", "next"),
     event("traces.turn_left_out", "error", "A turn's spans could not be made because of a defect."),
+    event(
+        "erasure.incomplete", "warning", "Erased text stays in the store's write-ahead log for now.", "error", "next"
+    ),
     event("turn.not_encoded", "error", "A turn cannot be encoded for the store."),
     event("turn.left_out", "error", "A stored turn cannot be read and is left out."),
     event("wakeups.cut_off", "warning", "Notifications of the live service are cut off.", "error", "next"),

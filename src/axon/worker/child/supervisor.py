@@ -67,8 +67,8 @@ class Supervisor:
     ) -> None:
         """``who`` returns the labels of the engine's metrics, once the engine is up; ``worked`` is told the seconds of
         each step; ``adapters`` finds the files of LoRA adapters."""
-        self._adapters = adapters or AdapterFolders(None)
-        self._adapters.on_fetched, self._adapters.on_failed = self.fill, self._fail_adapted
+        self._adapters = adapters or AdapterFolders(None, clock, timeout_s=config.adapter_timeout_s)
+        self._adapters.on_fetched, self._adapters.on_failed = hands.have_files, hands.lack_files
         self._hands, self._trials = hands, hands.trials
         self._make_engine, self._charge, self._worked, self._config = make_engine, charge, worked, config
         self._clock, self._metrics, self._who = clock, metrics, who
@@ -176,13 +176,16 @@ class Supervisor:
     def remove(self, running: Running) -> None:
         """Aborts the job's sequences in the engine."""
         self._abort(running.choices)
+        if not self._hands.holds(running):
+            self._adapters.let_go(running.job.id)
 
     def _add(self, running: Running, choice: Choice) -> None:
         """Adds the choice under a new sequence id: late tokens of an aborted sequence must not be taken for its own."""
         job = running.job
-        folder = self._adapters.folder(job.adapter) if job.adapter else None
+        folder = self._adapters.folder(job) if job.adapter else None
         if job.adapter and folder is None:
-            return  # it enters when the adapter's files are here
+            self._hands.await_files(running)
+            return
         if not self._sequences:
             self._watchdog.got_work(self._clock.monotonic())
         running.enter(choice, sequence_id := str(next(self._sequence_ids)))
@@ -209,12 +212,6 @@ class Supervisor:
                 adapter_folder=str(folder) if folder else "",
             )
         )
-
-    def _fail_adapted(self, digest: str, message: str) -> None:
-        """Fails the jobs whose adapter cannot be fetched."""
-        for running in list(self._hands.running.values()):
-            if running.job.adapter is not None and running.job.adapter.digest == digest:
-                self._hands.end(running, TurnState.FAILED, Failure.ADAPTER_UNAVAILABLE, message)
 
     def _abort(self, choices: Iterable[Choice], *, have_ended: bool = False) -> None:
         """Takes the choices out of the engine; it need not be told of those that it has ended itself."""
@@ -329,6 +326,9 @@ class Supervisor:
     def _refuse(self, running: Running, refused: Refused) -> None:
         if refused.code == Expired.code:
             self._hands.end(running, TurnState.EXPIRED)
+        elif running.job.adapter and not self._adapters.are_whole(running.job):
+            self.remove(running)
+            self.fill()  # its files were lost before the engine had read them: they are fetched again
         else:
             self._hands.end(running, TurnState.FAILED, refused.code, refused.message)
 

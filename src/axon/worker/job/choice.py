@@ -4,11 +4,12 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from axon.domain.content.tool_call import TOOL_CALLS, CallPiece
 from axon.domain.log.chunk import Details, Likely, Ranked, ScoredToken, Token
 from axon.domain.sampling import Sampling
-from axon.domain.tool_call import TOOL_CALLS, CallPiece
 from axon.engine.protocol.messages import Emitted, Scored
 from axon.text.detokenizer import Detokenizer
+from axon.text.harmony import HARMONY, HarmonyReader
 from axon.text.reasoning import ReasoningSplitter
 from axon.text.stops import StopScanner
 from axon.text.tokenizer import Tokenizer
@@ -46,9 +47,13 @@ class Choice:
     _detokenizer: Detokenizer = field(init=False)
     _stops: StopScanner = field(init=False)
     _splitter: ReasoningSplitter | None = field(init=False)
+    _harmony: HarmonyReader | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self._splitter = ReasoningSplitter(inside=self.reasoning == "inside") if self.reasoning else None
+        is_harmony = self.reasoning == HARMONY
+        self._harmony = HarmonyReader(self.tokenizer) if is_harmony else None
+        has_tags = bool(self.reasoning) and not is_harmony
+        self._splitter = ReasoningSplitter(inside=self.reasoning == "inside") if has_tags else None
         self._detokenizer = Detokenizer(self.tokenizer)
         self._stops = StopScanner(self.sampling.stop)
 
@@ -119,6 +124,8 @@ class Choice:
             piece += self.calls.mark(token_id)
         if last:
             piece += self._detokenizer.flush()
+        if self._harmony is not None:
+            return self._message_text(self._harmony, token_id, piece, last=last)
         text, stopped = self._stops.push(piece)
         if last and not stopped:
             text += self._stops.flush()
@@ -129,6 +136,16 @@ class Choice:
             rest, more = self._splitter.flush()
             return answer + rest, thinking + more, stopped
         return answer, thinking, stopped
+
+    def _message_text(self, harmony: HarmonyReader, token_id: int, piece: str, *, last: bool) -> tuple[str, str, bool]:
+        """What ``_text`` returns, of an answer in the harmony format: stop strings are looked for within each body."""
+        piece, is_thinking = harmony.push(piece), harmony.is_thinking
+        is_mark = harmony.see(token_id)
+        text, stopped = self._stops.push(piece + harmony.flush() if last else piece)
+        if (last or is_mark) and not stopped:
+            text += self._stops.flush()
+        call = self.calls.opening(harmony.function) if is_mark and harmony.function and self.calls is not None else ""
+        return (call, text, stopped) if is_thinking else (text + call, "", stopped)
 
     def _details(self, emitted: Emitted, thinking: str, calls: tuple[CallPiece, ...]) -> Details | None:
         stop, tells_prompt = self._stops.matched, self.sampling.prompt_logprobs and not self.token_ids

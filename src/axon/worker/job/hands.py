@@ -5,8 +5,9 @@ that have something to append, the supervisor for jobs that leave the engine or 
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from axon.domain.failure import Failure
 from axon.domain.job import Job
 from axon.domain.turn import TurnState
 from axon.worker.job.running import Running
@@ -52,7 +53,7 @@ class Hands:
 
     @property
     def jobs(self) -> Sequence[Job]:
-        """The jobs that have a slot or wait for one; streams that are held back are left out."""
+        """The jobs that have a slot or wait for one; those that need none now are left out."""
         return [running.job for running in self._running.values() if not running.is_idle]
 
     @property
@@ -73,8 +74,9 @@ class Hands:
         return held, num_busy < len(self._running)
 
     @property
-    def held_back(self) -> Mapping[str, int]:
-        """The number of streams that are held back to their tenant's rate, by tenant."""
+    def num_idle(self) -> Mapping[str, int]:
+        """The number of jobs that need no slot now, by tenant: streams that are held back to their tenant's rate, and
+        those that wait for files."""
         return Counter(running.job.tenant for running in self._running.values() if running.is_idle)
 
     @property
@@ -164,6 +166,33 @@ class Hands:
         """Puts a paused job back into the engine."""
         running.is_paused = False
         self._fill()
+
+    def await_files(self, running: Running) -> None:
+        """The job waits for its adapter's files, which may take minutes: others have its slot meanwhile."""
+        if running.awaits_files:
+            return
+        running.awaits_files = True
+        if self.trials.postpone(running.job.id):
+            self._fill()
+        for callback in self.on_room:
+            callback()
+
+    def have_files(self, job_ids: Iterable[str]) -> None:
+        """The files that these jobs wait for are here."""
+        for job_id in job_ids:
+            if (running := self._running.get(job_id)) is not None and running.awaits_files:
+                running.awaits_files = False
+                if not running.is_paused:
+                    self.trials.try_now(job_id)
+        self._fill()
+
+    def lack_files(self, job_ids: Iterable[str]) -> None:
+        """The files that these jobs wait for cannot be had. Each is told the name by which its own tenant knows them:
+        another one may have registered the same files."""
+        for running in filter(None, map(self._running.get, list(job_ids))):
+            name = running.job.adapter.name if running.job.adapter else ""
+            message = f"The files of the adapter '{name}' cannot be had now; the log says why."
+            self.end(running, TurnState.FAILED, Failure.ADAPTER_UNAVAILABLE, message)
 
     def withdraw(self, running: Running) -> None:
         """Takes the job out of the engine because another worker is about to go on with it."""

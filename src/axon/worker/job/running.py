@@ -69,6 +69,8 @@ class Running:
     once this attempt has a token."""
     is_paused: bool = False
     """The job is out of the engine because enough of its tokens are held back."""
+    awaits_files: bool = False
+    """The job cannot enter the engine before the files of its LoRA adapter are here."""
     choices: list[Choice] = field(init=False)
     tally: Tally = field(init=False)
     _num_taken: int = 0
@@ -135,8 +137,8 @@ class Running:
     def is_idle(self) -> bool:
         """Whether the job needs no slot in the engine now, although its end is not in the log."""
         if self.limit is None:  # as of most jobs, and asked of every job each time that one is taken
-            return self.is_paused
-        return self.is_paused or (self.is_held_back and self.terminal is not None)
+            return self.is_paused or self.awaits_files
+        return self.is_paused or self.awaits_files or (self.is_held_back and self.terminal is not None)
 
     def enter(self, choice: Choice, sequence_id: str) -> None:
         """A choice enters the engine under this sequence id."""

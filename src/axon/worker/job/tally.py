@@ -26,6 +26,8 @@ class Tally:
         )
         self._attempt: Attempt | None = None
         """This attempt, as it began."""
+        self._restart_s: float | None = None
+        """Seconds that a restart of the server took before this attempt; None without one."""
         self._begun: set[int] = set()
         """Choices that have had a token, in this attempt or an earlier one."""
         self._awaited: dict[int, int] = {}
@@ -51,9 +53,9 @@ class Tally:
         times = self._times
         if (lost := missed(times, epoch=last_epoch, owner=owner)) is not None:
             times = with_attempt(times, lost)
-        self._attempt = Attempt(
-            epoch, me, self._claimed_time, claim_s, None, after, cause_of(times, owner=owner, me=me), name
-        )
+        cause = cause_of(times, owner=owner, me=me) if self._restart_s is None else "restart"
+        lost_s = self._restart_s or 0.0
+        self._attempt = Attempt(epoch, me, self._claimed_time, claim_s, None, after, cause, name, lost_s)
         self._ledger = replace(self._ledger, times=with_attempt(times, self._attempt))
 
     def claim_again(self, epoch: int) -> None:
@@ -75,6 +77,20 @@ class Tally:
         self._ledger = replace(self._ledger, replayed=self._ledger.replayed + num_lost)
         self._begun |= lost._begun
         self._is_replay = True
+
+    def come_back(self, kept: Ledger | None) -> None:
+        """The job has come through a restart of the server, which kept this ledger of it; None if it kept none, so
+        that nobody knows when the job was first claimed."""
+        kept_until = kept.times.noted_at if kept and kept.times else 0.0
+        lost_s = max(0.0, self._claimed_time - max(kept_until, self._job.created))
+        self._restart_s = lost_s
+        ledger = self._ledger if kept else replace(self._ledger, queue_s=0.0)
+        self._ledger = replace(ledger, restarts=ledger.restarts + 1, restart_s=ledger.restart_s + lost_s)
+
+    def await_start(self, ready_at: float) -> None:
+        """The job waited for a worker to start; this one could take jobs from the Unix time ``ready_at`` on."""
+        start_s = min(max(0.0, ready_at - self._job.created), self._ledger.queue_s)
+        self._ledger = replace(self._ledger, start_s=start_s)
 
     def leave_unbegun(self) -> None:
         """The job ends here, and neither this attempt nor an earlier one has computed anything of it."""
@@ -124,7 +140,8 @@ class Tally:
 
     def so_far(self, num_emitted: int) -> Ledger:
         """The ledger of a job that runs, with this many tokens in its stream."""
-        return replace(self._ledger, emitted=num_emitted)
+        times = msgspec.structs.replace(self._times, noted_at=self._clock.now())
+        return replace(self._ledger, emitted=num_emitted, times=times)
 
     def closed(self, num_emitted: int) -> Ledger:
         """The ledger at the job's end."""

@@ -146,6 +146,22 @@ class Trials:
             self._clear()
         return True
 
+    def postpone(self, job_id: str) -> bool:
+        """The job cannot enter the engine for a while. If it is a suspect, its trial is taken off the list until
+        ``try_now``, so that nobody waits for it meanwhile. Returns whether others may enter the engine because of
+        that."""
+        record = self._records.get(job_id)
+        found = self.gone(job_id)
+        if record is not None:
+            self._records[job_id] = record
+        return found
+
+    def try_now(self, job_id: str) -> None:
+        """A job that was postponed may enter the engine: if it is a suspect, its trial comes last on the list."""
+        record = self._records.get(job_id)
+        if record is not None and record.crashes >= SUSPECT_CRASHES:
+            self._groups.append(_Group((job_id,)))
+
     def _remove(self, job_id: str) -> None:
         for group in self._groups:
             group.job_ids = tuple(each for each in group.job_ids if each != job_id)

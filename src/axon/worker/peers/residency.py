@@ -1,7 +1,7 @@
 """Tells the dispatch whose KV blocks this worker holds, so that a session's next turn is offered to it."""
 
 from axon.dispatch.affinity import Residences
-from axon.domain.residence import Residence
+from axon.domain.session.residence import Residence
 from axon.runtime.clock import Clock
 from axon.worker.identity import Identity
 from axon.worker.job.running import Running

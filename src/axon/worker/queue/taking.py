@@ -172,7 +172,7 @@ class Taking:
             return []
         waiting = self._hearsay.waiting(held, now)
         if holds_back:
-            waiting = self._without_held_back(waiting)
+            waiting = self._without_idle(waiting)
         if num_held >= slots:
             return self._without_avoided([each.lane for each in short(waiting, hands.jobs, slots)])
         served = self.sharing.served
@@ -189,11 +189,11 @@ class Taking:
         now = self._now()
         return [lane for lane in lanes if self._avoided.get(lane, now) <= now]
 
-    def _without_held_back(self, waiting: list[Waiting]) -> list[Waiting]:
-        """Leaves out lanes whose every tenant has a whole engine's worth of streams held back already."""
-        held_back, slots = self._hands.held_back, self._hands.slots
+    def _without_idle(self, waiting: list[Waiting]) -> list[Waiting]:
+        """Leaves out lanes whose every tenant has a whole engine's worth of jobs already that need no slot now."""
+        num_idle, slots = self._hands.num_idle, self._hands.slots
         return [
-            each for each in waiting if not each.parties or any(held_back.get(who, 0) < slots for who in each.parties)
+            each for each in waiting if not each.parties or any(num_idle.get(who, 0) < slots for who in each.parties)
         ]
 
     def _took(self, delivery: Delivery, asked: Sequence[str]) -> None:

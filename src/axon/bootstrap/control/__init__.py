@@ -1,0 +1,1 @@
+"""Assembles control, with what it launches and what it measures."""

@@ -1,0 +1,1 @@
+"""Assembles a gateway, its parts and its front processes."""

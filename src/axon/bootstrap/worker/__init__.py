@@ -1,0 +1,1 @@
+"""Assembles workers: one by itself, and those inside ``axon serve``."""

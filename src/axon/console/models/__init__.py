@@ -1,0 +1,1 @@
+"""Commands for models, deployments, rollouts, aliases and prices."""

@@ -1,0 +1,1 @@
+"""HTTP clients of a running server, for the commands that ask one."""

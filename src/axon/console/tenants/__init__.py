@@ -1,0 +1,1 @@
+"""Commands for tenants, plans, keys and usage."""
