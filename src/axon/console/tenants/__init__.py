@@ -1,1 +1,1 @@
-"""Commands for tenants, plans, keys and usage."""
+"""Commands for tenants, plans, keys, usage and the audit trail."""

@@ -183,7 +183,7 @@ async def _make_tenant(admin: "Administration", tenant: str) -> None:
             print(f"Tenant {tenant} was made: see `axon tenants show {tenant}`.", file=sys.stderr)
             await warn_of_reserves(admin)
         except Conflict as error:
-            if error.code != "tenant_exists":  # otherwise another process revoked it first
+            if error.code != "tenant_exists":  # otherwise another process made it first
                 raise
 
 
