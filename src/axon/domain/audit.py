@@ -1,6 +1,6 @@
 """An entry of the audit trail: one change that an administrator made, who made it, and what it was before and after.
 
-Pure; holds no secret, because the records that it is made of have none.
+No I/O; holds no secret, because the records that it is made of have none.
 """
 
 import json
@@ -79,7 +79,7 @@ def new_entry(
 
 
 def differences(before: object, after: object, path: str = "") -> list[Difference]:
-    """What differs between two records, a line for each leaf. A record that is not there counts as an empty one."""
+    """Returns the fields that differ between two records, one by one. A record that is not there counts as empty."""
     if before == after:
         return []
     if isinstance(before, Mapping | None) and isinstance(after, Mapping | None):

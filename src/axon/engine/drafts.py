@@ -30,9 +30,10 @@ class DraftAsk:
     draw: Draw | None = None
     """The draw of the first draft; None if nothing is drafted."""
     min_probability: float = 0.0
-    """The probability to be right below which a draft is not worth its row in the target's step."""
+    """Least probability to be right with which a draft is worth its row in the target's step."""
     next_min_probability: float = 0.0
-    """The same for one that has still to be guessed."""
+    """Least probability to be right with which a draft is worth its row and the batch of the draft model that guesses
+    it."""
     is_probe: bool = False
     """Whether it is only asked to find out what drafts are worth."""
     arrival: int = 0
@@ -84,7 +85,7 @@ NOTHING_DRAFTED = Drafted()
 
 
 class Drafts(Protocol):
-    """What drafts for streams: a draft model, or a head of the target."""
+    """Drafts for streams: a draft model, or a head of the target."""
 
     @property
     def max_len(self) -> int:

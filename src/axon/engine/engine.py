@@ -151,7 +151,7 @@ def shelf_of(config: EngineConfig, model_dir: Path, backend: Backend) -> tuple[S
 
 
 def later_of(*pieces: Callable[[], bool] | None) -> Callable[[], bool] | None:
-    """What can wait in both models: a piece of the first that has any left."""
+    """Returns one call for the work of both models that can wait: it does a piece of the first that has any left."""
     given = [piece for piece in pieces if piece is not None]
     return (lambda: any(piece() for piece in given)) if given else None
 

@@ -92,7 +92,7 @@ class AdapterHost(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftMemory:
-    """What a draft model will take of the memory of its target's device."""
+    """Bytes that a draft model will take of its target's device."""
 
     fixed_bytes: int
     """Its weights, buffers and graphs."""

@@ -12,7 +12,7 @@ from axon.weights.threads import aside, in_thread
 
 _CHUNK_BYTES = 4 << 20
 _PIPELINE = "model_index.json"
-"""What names the parts of a diffusion pipeline."""
+"""File that names the parts of a diffusion pipeline."""
 
 
 class FolderSource:

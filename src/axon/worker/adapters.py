@@ -23,7 +23,7 @@ from axon.runtime.clock import Clock
 AT_ONCE = 4
 """Adapters that are fetched at the same time."""
 PER_TENANT = 2
-"""Of those, how many one tenant's jobs may wait for: with slow sources it leaves places to others."""
+"""Adapters that are fetched at the same time for one tenant's jobs, so that its slow sources leave room for others."""
 _HUNG_S = 5.0
 """Seconds that a fetch has to end once its time is over; then its jobs fail without it. One from a network disk that is
 away cannot end."""

@@ -71,7 +71,7 @@ def _known(page: AuditPage | None, after: str) -> AuditPage:
 
 
 def _fields(entry: AuditEntry) -> str:
-    """What differs, on one line; of many fields, the first."""
+    """The fields that differ, on one line; of many, the first."""
     facts = audit_facts(entry)
     found = [each for each in differences(facts["before"], facts["after"]) if each.path != "revision"]
     more = f", {len(found) - _MOST_FIELDS} more" if len(found) > _MOST_FIELDS else ""

@@ -23,7 +23,7 @@ Ids = npt.NDArray[np.int64]
 NUM_FEATURES = 3
 """Layers of the target whose inputs a head takes."""
 _LAYERS = ("midlayer", "layers.0")
-"""What files call the head's one layer."""
+"""Names of the head's one layer in files."""
 _EMBEDDING, _OUTPUT, _IDS = "embed_tokens.weight", "lm_head.weight", "d2t"
 
 
@@ -40,7 +40,7 @@ class DraftHead:
     """The target's token of each of the head's outputs."""
     tensors: dict[str, TensorInfo]
     layer: str
-    """What its files call its layer."""
+    """The name of its layer in its files."""
 
     @property
     def has_embedding(self) -> bool:

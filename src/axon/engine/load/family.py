@@ -269,7 +269,7 @@ def _is_named(model_type: object) -> TypeGuard[str]:
 
 
 def _missing(model_type: str, config: Mapping[str, Any]) -> _Missing:
-    """What the table says of it, else what its config.json shows first."""
+    """Returns the table's entry for a family, else one by the first key of its config.json that shows what it has."""
     if known := _KNOWN_MISSING.get(model_type):
         return known
     if "bert" in model_type:

@@ -5,7 +5,7 @@ import torch
 _VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """The numbers that three bits stand for; the fourth is the sign."""
 _BIAS = 127
-"""What is taken from an exponent."""
+"""Offset of a stored exponent."""
 
 
 def unpacked_mxfp4(blocks: torch.Tensor, exponents: torch.Tensor) -> torch.Tensor:

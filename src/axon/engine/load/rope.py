@@ -150,7 +150,7 @@ def _read_yarn(config: Mapping[str, Any], scaling: Mapping[str, Any], plain: Rop
 
 
 def _yarn_scale(scaling: Mapping[str, Any], factor: float) -> float:
-    """What cosines and sines are multiplied by: as given, or by how far the context was stretched."""
+    """The factor on cosines and sines: as given, or by how far the context was stretched."""
 
     def stretch(weight: float) -> float:
         return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0

@@ -25,7 +25,7 @@ _COS, _SIN = len(VECTORS), len(VECTORS) + 1
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """What a head drafts for each span, and the rows and seconds of its rounds."""
+    """The drafts of a head for each span, and the rows and seconds of its rounds."""
 
     drafts: list[list[int]]
     rounds: list[tuple[int, float]]

@@ -50,7 +50,7 @@ class Rows:
 
 
 class Closes(Protocol):
-    """What ends with a model."""
+    """Something that is closed together with a model."""
 
     def close(self) -> None:
         """Frees its memory."""

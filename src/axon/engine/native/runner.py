@@ -25,7 +25,7 @@ class NativeRunner:
 
     def __init__(self, model: NativeModel, architecture: Architecture, head: HeadDrafter | None = None) -> None:
         self.head = head
-        """What drafts for the model, if anything does."""
+        """The head that drafts for the model; None without one."""
         self._model, vocab_size = model, architecture.vocab_size
         self.adapters = NativeAdapters(model, architecture)
         self._sampler = NativeSampler(vocab_size, team=model.team)

@@ -138,7 +138,8 @@ class Choice:
         return answer, thinking, stopped
 
     def _message_text(self, harmony: HarmonyReader, token_id: int, piece: str, *, last: bool) -> tuple[str, str, bool]:
-        """What ``_text`` returns, of an answer in the harmony format: stop strings are looked for within each body."""
+        """Returns the same as ``_text`` for an answer in the harmony format: stop strings are looked for within each
+        body."""
         piece, is_thinking = harmony.push(piece), harmony.is_thinking
         is_mark = harmony.see(token_id)
         text, stopped = self._stops.push(piece + harmony.flush() if last else piece)

@@ -53,7 +53,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedDrafts:
-    """What looked-up drafts would bring in the next step."""
+    """The tokens that looked-up drafts would bring in the next step, and cost."""
 
     num_accepted: float = 0.0
     """Drafts that are expected to be right."""

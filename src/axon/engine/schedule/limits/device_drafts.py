@@ -38,7 +38,7 @@ _SURPRISE = 2.0
 """Factor above the predicted time from which a step is a delay of something else, unless it happens again and again."""
 _MOST_SURPRISES = 3
 _FORGET_SURPRISES = 1 / 256
-"""What a step as predicted takes off the count of delays: they need not come in a row to be no surprise any more."""
+"""Part of a delay that a step as predicted takes off their count: delays need not come in a row to be no surprise."""
 _GAIN, _DOUBT = 0.2, 0.005
 """Weights of a step with drafts in the estimate of a draft's cost, and of a step without in forgetting it."""
 _LEAST_FACTOR, _MOST_FACTOR = 0.2, 500.0

@@ -30,27 +30,28 @@ class DraftCosts:
     step_s: float
     """Time of the step without drafts."""
     row_s: float
-    """What the target model takes for a draft token."""
+    """Seconds that a draft token adds to the step of the target model."""
     round_s: float
-    """What a batch of the draft model takes whatever its size."""
+    """Fixed seconds of a batch of the draft model, whatever its size."""
     draft_row_s: float
-    """What the draft model takes for each token of its batch."""
+    """Seconds of the draft model for each token of its batch."""
     chunk_s: float | None = None
-    """What a batch of the draft model that catches up takes whatever its size; None if it takes what others take."""
+    """Fixed seconds of a batch of the draft model that catches up; None if it takes as long as other batches."""
     chunk_row_s: float | None = None
-    """What such a batch takes for each of its tokens; None together with ``chunk_s``."""
+    """Seconds for each token of a batch that catches up; None together with ``chunk_s``."""
     spend_s: float
-    """The most that the drafts of this step may cost."""
+    """Most seconds that the drafts of this step may cost."""
     probe_s: float
-    """The most of it that may be spent to find out what drafts are worth."""
+    """Most seconds of ``spend_s`` that may be spent to find out what drafts are worth."""
     most: int
     """Most draft tokens of a stream."""
     chunk: int = CHUNK
     """Most tokens that the draft model catches up in one step."""
     belief: float = 1.0
-    """How far the costs of drafts are believed: if they could be so many times as high, a probe measures them again."""
+    """Factor from 0 to 1 on the costs where a probe is weighed: the less they are believed, the sooner it measures them
+    again."""
     wait_s: float = 0.0
-    """What any drafts of a step cost once: the time for which a device then waits for the plan of the step."""
+    """Seconds that any drafts of a step cost once: a device then waits for the plan of the step."""
 
     @property
     def token_s(self) -> float:
@@ -80,7 +81,7 @@ class DraftCosts:
 
     @property
     def might_pay(self) -> bool:
-        """The same if they cost only as much as is still believed."""
+        """Whether drafts could save time if they cost ``belief`` times as much."""
         return self.token_s > self.belief * self._least_s
 
     @property
@@ -105,7 +106,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the draft model does for a stream in this step."""
+    """The work of the draft model for one stream in this step."""
 
     index: int
     """The stream's place among the candidates."""

@@ -51,7 +51,7 @@ class DraftLedger:
         self._rounds = CostModel((1.0, 0.2, 1 / 4096), gain_up=0.2, gain_down=0.2)
         """Seconds of the draft model's batches: [fixed, per token, per attended token]."""
         self._chunks = CostModel((1.0, 0.005, 1e-6), gain_up=0.2, gain_down=0.2)
-        """The same of a device's batches that catch up."""
+        """Seconds of a device's batches that catch up: [fixed, per token, per attended token]."""
         self._extra = CostModel((1.0, 0.05), gain_up=0.2, gain_down=0.2)
         """Seconds that drafts add to a device's step: [fixed, per draft]."""
         self._num_surprises = 0

@@ -1,4 +1,4 @@
-"""What a process that renders texts answers: its first byte says whether the text's HTML is behind it. No I/O."""
+"""The answer of a process that renders texts: its first byte says whether the text's HTML is behind it. No I/O."""
 
 MAX_HTML_BYTES = 2 << 20
 """Largest HTML of a text. A browser needs many times its size for it."""

@@ -1,4 +1,4 @@
-"""Which processes have had no work for so long that they should end. Pure; knows no process."""
+"""Finds the processes that have had no work for so long that they should end. Pure; knows no process."""
 
 from collections.abc import Mapping
 from typing import TypeVar

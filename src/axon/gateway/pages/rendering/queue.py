@@ -1,4 +1,4 @@
-"""Whose text is rendered next. Pure but for its own state: no I/O, no clock; knows no process.
+"""Chooses whose text is rendered next. No I/O, no clock; knows no process.
 
 Tenants are served by virtual counters of the seconds that their texts took, the smallest first, so that a tenant with
 costly texts goes behind those with cheap ones. Of one tenant one text is rendered at a time, so that its texts never
