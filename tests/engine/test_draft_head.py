@@ -218,6 +218,8 @@ def test_another_arithmetic_goes_without(target: Path, head: Path, caplog: pytes
     assert isinstance(plan_draft(replace(config, dtype="int8"), target, architecture), HeadPlan)
     assert plan_draft(config, target, architecture) is None
     assert caplog.text.count("heads draft in int8 alone") == 1
-    assert plan_draft(replace(config, draft_model=str(DEFAULT_HEAD)), target, architecture) is None
+    own = replace(config, draft_model=str(DEFAULT_HEAD))
+    assert plan_draft(own, target, architecture) is None
+    assert plan_draft(replace(own, dtype="int8", draft_tokens=0), target, architecture) is None
     assert plan_draft(replace(config, dtype="int8", draft_model="none"), target, architecture) is None
     assert len(caplog.records) == 1, "nobody has asked for the default model's own"

@@ -97,7 +97,8 @@ def plan_draft(config: EngineConfig, model_dir: Path, architecture: Architecture
     if config.draft_model in ("", NO_DRAFT) or not config.speculate:
         return None
     folder = Path(config.draft_model)
-    if folder == DEFAULT_HEAD and (config.dtype != "int8" or config.tensor_parallel > 1):
+    is_usable = config.dtype == "int8" and config.tensor_parallel == 1 and config.draft_tokens > 0
+    if folder == DEFAULT_HEAD and not is_usable:
         return None  # nobody has asked for it
     if config.tensor_parallel > 1:
         logger.warning(
