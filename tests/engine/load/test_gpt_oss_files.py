@@ -159,6 +159,7 @@ def test_a_folder_that_is_not_whole_is_refused_by_name(
         ({"attention_bias": False}, r"without biases \(attention_bias\)"),
         ({"swiglu_limit": 0}, "swiglu_limit and swiglu_alpha are no numbers above 0"),
         ({"rope_parameters": {"rope_type": "llama3"}}, "rope scaling of type 'llama3'"),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": -8.0}}, "factor of the rope scaling is no number above 0"),
         ({"quantization_config": {"quant_method": "mxfp6"}}, "'mxfp6' is not read"),
         ({"model_type": "mixtral", "attention_bias": False, "rope_parameters": {}}, "'mxfp4' is not read"),
     ],

@@ -126,6 +126,7 @@ def _read_longrope(config: Mapping[str, Any], scaling: Mapping[str, Any], plain:
 def _read_yarn(config: Mapping[str, Any], scaling: Mapping[str, Any], plain: Rope) -> Rope:
     """YaRN: divides the frequencies that rotate less than ``beta_slow`` times within the length that the model was
     first trained with by ``factor``, keeps those that rotate more than ``beta_fast`` times, blends those between."""
+    _check_positive(scaling, "factor")
     length, factor = trained_len(config, scaling), scaling["factor"]
     dim = plain.rotary_dim(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])
 
