@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import FilePayload, Page, Route, expect
 
 from tests.browser.chatting import (
     address_of,
@@ -154,3 +154,52 @@ _LEFT = """each => {
   range.selectNodeContents(each);
   return range.getBoundingClientRect().x;
 }"""
+
+
+def test_a_conversation_that_is_renamed_or_erased_late_leaves_alone_the_one_that_is_shown(
+    page: Page, served: Served
+) -> None:
+    arrive(page, served)
+    asked_and_answered(page, "Apples")
+    page.get_by_role("button", name="New chat").click()
+    asked_and_answered(page, "Pears")
+    late: list[Route] = []
+    page.route(f"**/v1/conversations/{conversation_of(page)}*", lambda route: hold(route, late))
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Title", exact=True).fill("Quinces")
+    page.keyboard.press("Enter")
+    wait_on(page, lambda: bool(late), "the new title is on its way")
+    page.locator("#list a", has_text="Apples").click()
+    expect(page.locator("#title")).to_have_text("Apples")
+    late.pop().continue_()
+    page.locator("#list a", has_text="Quinces").wait_for()
+    expect(page.locator("#title")).to_have_text("Apples")
+
+    page.locator("#list a", has_text="Quinces").click()
+    expect(page.locator("#title")).to_have_text("Quinces")
+    page.get_by_role("button", name="Erase").click()
+    page.get_by_role("dialog").get_by_role("button", name="Erase").click()
+    wait_on(page, lambda: bool(late), "the erasure is on its way")
+    page.locator("#list a", has_text="Apples").click()
+    expect(page.locator("#title")).to_have_text("Apples")
+    late.pop().continue_()
+    expect(page.locator("#list a", has_text="Quinces")).to_have_count(0)
+    expect(page.locator("#title")).to_have_text("Apples")
+
+
+def hold(route: Route, late: list[Route]) -> None:
+    """Keeps a change back, and lets a look pass."""
+    if route.request.method == "GET":
+        route.continue_()
+    else:
+        late.append(route)
+
+
+def test_files_that_go_with_a_message_are_shown_though_one_is_too_many(page: Page, served: Served) -> None:
+    arrive(page, served)
+    files: list[FilePayload] = [
+        {"name": f"{number}.txt", "mimeType": "text/plain", "buffer": b"text"} for number in range(9)
+    ]
+    page.locator("#file").set_input_files(files)
+    expect(page.get_by_text("At most 8 files go with a message.")).to_be_visible()
+    expect(page.locator("#files li")).to_have_count(8)

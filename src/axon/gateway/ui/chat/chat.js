@@ -296,8 +296,7 @@ async function rename() {
   try {
     const metadata = { ...conversation.metadata, title: shortened(title.trim()) };
     Object.assign(conversation, await api("POST", `v1/conversations/${conversation.id}`, { metadata }));
-    list.put(conversation);
-    named(conversation);
+    listed(conversation);
     others.postMessage({ listed: conversation });
   } catch (error) {
     said(error);
@@ -314,24 +313,29 @@ async function erase() {
     if (error.status !== 404) return said(error);
   }
   list.remove(id);
-  unsent.forget();
-  fresh();
+  if (id === thread.conversation?.id) {
+    unsent.forget();
+    fresh();
+  }
   keepDraft(id, "");
   others.postMessage({ erased: id });
   toast("Erased.");
 }
 
+/** A conversation has another title, or has come. It is not necessarily the one that is shown. */
+function listed(conversation) {
+  list.put(conversation);
+  if (conversation.id === thread.conversation?.id) named(Object.assign(thread.conversation, conversation));
+}
+
 /** What another tab of this browser has done. */
-function heard({ changed, listed, erased, left }) {
+function heard({ changed, listed: found, erased, left }) {
   if (left) {
     forgetDrafts();
     unsent.forget();
   }
   if (changed && changed === thread.conversation?.id) look();
-  if (listed) {
-    list.put(listed);
-    if (listed.id === thread.conversation?.id) named(Object.assign(thread.conversation, listed));
-  }
+  if (found) listed(found);
   if (erased) {
     list.remove(erased);
     if (erased === thread.conversation?.id) gone(erased);

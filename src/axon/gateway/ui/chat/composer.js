@@ -100,7 +100,10 @@ export class Composer {
   /** Attaches files that are text and small enough, and says which are not. */
   async attach(files) {
     for (const file of files) {
-      if (this.#files.length >= MOST_FILES) return toast(`At most ${MOST_FILES} files go with a message.`, "warn");
+      if (this.#files.length >= MOST_FILES) {
+        toast(`At most ${MOST_FILES} files go with a message.`, "warn");
+        break;
+      }
       if (file.size > MOST_BYTES) {
         toast(`${file.name} has ${Math.round(file.size / 1024)} kB; at most ${MOST_BYTES / 1024} kB can be attached.`, "warn");
         continue;
