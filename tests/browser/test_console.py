@@ -223,6 +223,9 @@ def test_a_key_without_the_scope_admin_is_told_what_to_do(new_page: NewPage, ser
     page.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_role("heading", name="This key may not administer")).to_be_visible()
     assert parsed(page.locator("main pre").inner_text())["scope"] == ["admin"]
+    page.route("**/ui/sign-out", lambda route: route.abort())
+    page.get_by_role("button", name="Sign in with another key").click()
+    expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
 
 
 def test_the_console_is_used_with_the_keyboard_alone(page: Page, served: Served) -> None:

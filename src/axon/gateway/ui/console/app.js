@@ -121,7 +121,7 @@ function showForbidden(who) {
     make("p", {}, `You are signed in with the key ${who.key} of the tenant ${who.tenant}, which has the scopes ${who.scopes.join(" and ") || "none"}. The console needs the scope admin.`),
     make("p", {}, "On the machine that runs the server, make a key that has it, then sign out and sign in with that key. If the server was started with --data-dir, --config or --store, add the same here:"),
     make("pre", { tabIndex: 0 }, NEEDED),
-    make("p", {}, make("button", { class: "primary", type: "button", onclick: () => signOut() }, "Sign in with another key")),
+    make("p", {}, make("button", { class: "primary", type: "button", onclick: () => signOut().catch((error) => toast(error.message, "bad")) }, "Sign in with another key")),
   );
 }
 
