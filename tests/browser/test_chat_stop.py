@@ -88,6 +88,25 @@ def test_a_question_that_is_stopped_while_the_server_is_away_comes_back_into_its
     assert statuses(page, served) == ["completed"]
 
 
+def test_a_stopped_version_that_the_server_refuses_comes_back_though_another_one_is_shown(
+    page: Page, served: Served
+) -> None:
+    arrive(page, served)
+    turn = ask(page, "Hello")
+    answered(turn)
+    held: list[Route] = []
+    page.route("**/v1/responses", lambda route: held.append(route))
+    turn.get_by_role("button", name="Edit").click()
+    page.get_by_role("textbox", name="Edit the question").fill("Hello again")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Stop").click()
+    wait_on(page, lambda: len(held) == 2, "the page asks for the id of what it stops")
+    page.get_by_role("button", name="Earlier version").click()
+    held[1].fulfill(status=400, json={"error": {"message": "It was refused.", "code": "refused"}})
+    expect(page.get_by_text("The answer could not be stopped: It was refused.")).to_be_visible()
+    expect(page.locator("#message")).to_have_value("Hello again")
+
+
 def test_nothing_moves_for_whoever_wants_no_motion(new_page: NewPage, served: Served) -> None:
     """An endless animation of next to no time would flicker in every frame."""
     page = new_page(reduced_motion="reduce")

@@ -316,9 +316,9 @@ export class Thread {
 
   /** Takes a question back that the server does not have. */
   takeBack(turn) {
-    const view = this.#views.get(turn.id);
+    const { asked } = this.#view(turn); // it has none while another version is shown
     this.#drop(turn);
-    this.acts.returned(view.asked);
+    this.acts.returned(asked);
   }
 
   #link(turn, lost, known, why) {
