@@ -68,6 +68,13 @@ async def test_the_trail_is_filtered_by_kind_and_by_text_of_any_case(store: Stor
     assert await names(store, kind="key", text="acme") == []
 
 
+async def test_text_in_other_letters_than_ascii_is_found(store: Store) -> None:
+    await store.audit.add(make_entry("acme"))
+    await store.audit.add(make_entry("other", actor="Özlem", at=6.0))
+    assert await names(store, text="GRößer") == ["other", "acme"]
+    assert await names(store, text="Özlem") == ["other"]
+
+
 @pytest.mark.parametrize("after", ["aud_unknown", "17", "9" * 40, "a\x00b"])
 async def test_after_an_entry_that_is_not_there_nothing_is_read(store: Store, after: str) -> None:
     await store.audit.add(make_entry("acme"))

@@ -93,7 +93,7 @@ def differences(before: object, after: object, path: str = "") -> list[Differenc
 
 
 def _json(record: Mapping[str, object] | None) -> str:
-    return "" if record is None else json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return "" if record is None else json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _shown(value: object) -> str:

@@ -150,8 +150,8 @@ class AuditStore(Protocol):
     async def page(self, *, limit: int, after: str = "", kind: str = "", text: str = "") -> AuditPage | None:
         """At most ``limit`` entries that are older than the entry ``after``, the newest first; fewer where they are
         large, and none only where there are none. With ``kind``, of this kind of record alone; with ``text``, those
-        that have it in their name, actor, kind, action or record; case does not count. None if there is no entry
-        ``after``."""
+        that have it in their name, actor, kind, action or record; the case of ASCII letters does not count. None if
+        there is no entry ``after``."""
 
 
 class UsageStore(Protocol):

@@ -99,7 +99,9 @@ def _rules(table: Table, past: _Place | None, kind: str, text: str) -> list[Colu
         rules.append(columns.kind == kind)
     if text:
         places = (columns.name, columns.actor, columns.kind, columns.action, columns.before, columns.after)
-        rules.append(or_(*(func.lower(each, type_=String).contains(text.lower(), autoescape=True) for each in places)))
+        small = [func.lower(each, type_=String).contains(text.lower(), autoescape=True) for each in places]
+        as_typed = [each.contains(text, autoescape=True) for each in places]  # SQLite lowers ASCII alone
+        rules.append(or_(*small, *as_typed))
     return rules
 
 
