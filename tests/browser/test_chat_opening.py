@@ -1,7 +1,9 @@
 """A conversation that takes its time to come: what is asked meanwhile goes out by itself, once, and is never lost."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
@@ -56,6 +58,12 @@ def asked(served: Served, conversation: str) -> list[str]:
     with served.server.client() as api:
         found = api.get(f"/v1/conversations/{conversation}/responses").json()["data"]
     return [each["input"][0]["content"][0]["text"] for each in found]
+
+
+def titles(served: Served) -> list[str]:
+    """The titles of all conversations, as the server has them."""
+    with served.server.client() as api:
+        return [each["metadata"]["title"] for each in api.get("/v1/conversations?limit=100").json()["data"]]
 
 
 def sent_early(page: Page, text: str) -> None:
@@ -253,3 +261,121 @@ def test_an_answer_stays_that_is_younger_than_what_the_server_was_asked(new_page
     route.fulfill(response=before)
     page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
     expect(page.locator(".asked")).to_have_text(["Known", "New"])
+
+
+@pytest.mark.parametrize("after_ms", [0, 40, 80, 120, 160])
+def test_a_reload_right_after_the_first_question_leads_to_its_answer(page: Page, served: Served, after_ms: int) -> None:
+    arrive(page, served)
+    question = f"Asked {after_ms} ms before a reload"
+    sent_early(page, question)
+    page.wait_for_timeout(after_ms)
+    page.reload()
+    expect(page.locator(".asked")).to_have_text(question)
+    assert question in answered(page.locator(".turn"))
+    expect(page.locator("#message")).to_have_value("")
+    assert asked(served, conversation_of(page)) == [question]
+    assert titles(served).count(question) == 1
+
+
+def lost_on_the_way_there(_: Route) -> None:
+    """The question waits in the network."""
+
+
+def lost_on_the_way_back(route: Route) -> None:
+    """The server has the question; not a byte of its answer comes through."""
+    sent = route.request
+    with httpx.stream("POST", sent.url, headers=sent.all_headers(), content=sent.post_data_buffer) as answer:
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("lost", [lost_on_the_way_there, lost_on_the_way_back])
+def test_a_question_without_an_answer_is_asked_once_though_the_page_is_loaded_again(
+    page: Page, served: Served, lost: Callable[[Route], None]
+) -> None:
+    question = f"Was {lost.__name__}"
+    arrive(page, served)
+    page.get_by_role("button", name="Settings", exact=True).click()
+    page.get_by_label("System text").fill("Be brief.")
+    page.get_by_role("button", name="Close the settings").click()
+    page.route("**/v1/responses", lost, times=1)
+    ask(page, question)
+    page.locator("#message").fill("For later")
+    page.reload()
+    expect(page.locator(".asked")).to_have_text(question)
+    assert question in answered(page.locator(".turn"))
+    expect(page.locator("#message")).to_have_value("For later")
+    expect(page.get_by_label("System text")).to_have_value("Be brief.")
+    assert asked(served, conversation_of(page)) == [question]
+    assert titles(served).count(question) == 1
+    page.get_by_role("button", name="New chat").click()
+    page.reload()
+    ready(page)
+    expect(page.locator(".turn")).to_have_count(0)  # it has its own address now
+
+
+def test_a_question_that_is_refused_after_a_reload_is_in_the_field_again(page: Page, served: Served) -> None:
+    arrive(page, served)
+    held = Held(page, "**/v1/responses")
+    ask(page, "Not as it is")
+    held.wait()
+    held.routes.clear()
+    page.reload()
+    held.wait()
+    expect(page.locator("#message")).to_have_value("")
+    held.routes.pop().fulfill(status=400, json={"error": {"message": "Not now.", "code": "no"}})
+    expect(page.locator(".turn-state")).to_have_text("Not now. Your question is in the field below again.")
+    expect(page.locator("#message")).to_have_value("Not as it is")
+    page.reload()
+    ready(page)
+    expect(page.locator(".turn")).to_have_count(0)
+    expect(page.locator("#message")).to_have_value("Not as it is")
+    assert not held.routes
+
+
+_AGED = """() => {
+  const kept = JSON.parse(sessionStorage.getItem("axon.chat.asked"));
+  sessionStorage.setItem("axon.chat.asked", JSON.stringify({ ...kept, asked_ms: kept.asked_ms - 3_600_000 }));
+}"""
+
+
+def test_a_question_of_long_ago_is_in_the_field_and_not_asked_again(page: Page, served: Served, tmp_path: Path) -> None:
+    arrive(page, served)
+    held = Held(page, "**/v1/responses")
+    note = tmp_path / "note.txt"
+    note.write_text("as it was then")
+    page.set_input_files("#file", note)
+    expect(page.locator("#files li")).to_have_count(1)
+    ask(page, "An hour ago")
+    held.wait()
+    held.routes.clear()
+    page.evaluate(_AGED)
+    page.reload()
+    ready(page)
+    expect(page.locator("#message")).to_have_value("An hour ago")
+    expect(page.locator("#files li")).to_contain_text("note.txt")
+    expect(page.locator(".turn")).to_have_count(0)
+    assert not held.routes
+
+
+def test_a_question_on_its_way_is_forgotten_with_who_signs_out(page: Page, served: Served) -> None:
+    arrive(page, served)
+    held = Held(page, "**/v1/responses")
+    ask(page, "Nobody else's")
+    held.wait()
+    kept = "JSON.stringify({ ...sessionStorage }).includes('axon.chat.asked')"
+    assert page.evaluate(kept)
+    other = page.context.new_page()
+    arrive(other, served)
+    other.get_by_role("button", name="Sign out").click()
+    other.wait_for_url("**/sign-in")
+    wait_on(page, lambda: not page.evaluate(kept), "it is forgotten")
+
+
+def test_a_question_goes_out_though_the_browser_can_keep_nothing_more(page: Page, served: Served) -> None:
+    arrive(page, served)
+    page.evaluate("""() => {
+      for (let size = 5_000_000; size; size = Math.floor(size / 2)) {
+        try { sessionStorage.setItem(`full ${size}`, "x".repeat(size)); } catch { /* no room for so much */ }
+      }
+    }""")
+    assert "Nevertheless" in asked_and_answered(page, "Nevertheless")

@@ -7,8 +7,9 @@ import { Arrival } from "./arrival.js";
 import { Composer } from "./composer.js";
 import { ConnectionLine } from "./connection.js";
 import { ConversationList, shortened, titleFrom, titleOf } from "./conversations.js";
-import { draftsOf, forgetDrafts, keepDraft } from "./drafts.js";
+import { draftsOf, forgetDrafts, keepDraft, takeAsked } from "./drafts.js";
 import { offerExport } from "./exporting.js";
+import { askedWith } from "./items.js";
 import { listenForKeys } from "./keyboard.js";
 import { showLedger } from "./ledger.js";
 import { ModelPicker } from "./models.js";
@@ -43,6 +44,7 @@ const thread = new Thread(
   {
     request,
     title: ({ text, files }) => titleFrom(text || files[0]?.name || ""),
+    asked: (sent) => unsent.asked(sent),
     sent: () => unsent.sent(),
     accepted: () => unsent.accepted(),
     returned: (question) => unsent.back(question),
@@ -117,7 +119,20 @@ async function entered(who) {
   if (!who.scopes.includes("inference")) forbid(who);
   if (forbidden && !who.scopes.includes("read")) return fresh(false);
   models.listed.then(goOut);
-  await Promise.all([forbidden ? null : models.reload(), list.reload(), openFromAddress()]);
+  const asked = takeAsked();
+  await Promise.all([forbidden ? null : models.reload(), list.reload(), asked && !idInAddress() ? goOn(asked) : openFromAddress()]);
+}
+
+/** Shows the new chat that the page was left in, and asks its question once more under the same name: the server follows the
+ * answer that it has, or begins it. A question of long ago, whose name the server may have forgotten, is in the field again. */
+function goOn({ body, headers, isOld }) {
+  fresh(false);
+  settings.set(body);
+  models.choose(body.model);
+  const question = askedWith(body.input);
+  if (isOld || forbidden) return unsent.back(question);
+  unsent.askedAgain({ body, headers }, question.text);
+  thread.resume({ body, headers });
 }
 
 /** The key may not ask: the page says so before somebody types. */
@@ -178,8 +193,7 @@ function begun(made) {
   list.put(made);
   others.postMessage({ listed: made });
   if (thread.conversation !== made) return; // somebody has gone elsewhere
-  keepDraft("", "");
-  unsent.keep();
+  unsent.begun();
   history.pushState(null, "", `?c=${made.id}`);
   named(made);
 }

@@ -1,12 +1,15 @@
-// What was typed and not sent, by conversation: in this tab alone, until somebody signs out. Knows no page.
+// What was typed and not sent, by conversation, and the question that begins a chat, until the chat has an address: in this tab
+// alone, until somebody signs out. Knows no page.
 //
 // The browser's session storage keeps it, so that a reload or a session's end loses nothing. It is bounded, belongs to one
 // tenant, and never has a key in it.
 
 const PREFIX = "axon.chat.draft.";
+const ASKED = "axon.chat.asked";
 const WHOSE = "axon.chat.whose";
 const MOST_DRAFTS = 20;
-const MOST_KEPT = 1_000_000; // characters in all
+const MOST_KEPT = 1_000_000; // characters in all, and of a question that begins a chat
+const MOST_AGE_MS = 60_000;
 const KEY = /axk_/;
 
 /** Forgets what another tenant has typed in this tab. */
@@ -41,7 +44,31 @@ export function draftOf(id) {
 }
 
 export function forgetDrafts() {
+  forgetAsked();
   tried(() => names().forEach((name) => sessionStorage.removeItem(name)));
+}
+
+/**
+ * Keeps {body, headers} of the question that begins a chat: after a reload the very same request, sent once more, leads to its
+ * answer. One that does not fit is not kept.
+ */
+export function keepAsked(asked) {
+  forgetAsked();
+  tried(() => {
+    const text = JSON.stringify({ ...asked, asked_ms: Date.now() });
+    if (text.length <= MOST_KEPT && !KEY.test(text)) sessionStorage.setItem(ASKED, text);
+  });
+}
+
+/** Returns {body, headers, isOld} of the question that began a chat, once; null if none is kept. */
+export function takeAsked() {
+  const found = tried(() => JSON.parse(sessionStorage.getItem(ASKED)));
+  forgetAsked();
+  return found && { body: found.body, headers: found.headers, isOld: Date.now() - found.asked_ms > MOST_AGE_MS };
+}
+
+export function forgetAsked() {
+  tried(() => sessionStorage.removeItem(ASKED));
 }
 
 const timeOf = (kept) => Number(kept.split(" ", 1)[0]);

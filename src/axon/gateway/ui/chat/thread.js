@@ -2,7 +2,7 @@
 
 import { ApiError } from "../common/api.js";
 import { toast } from "../common/dialog.js";
-import { prepare } from "./asking.js";
+import { prepare, resultsOf, turnOf } from "./asking.js";
 import { Pane } from "./pane.js";
 import { cancel, responsesOf } from "./responses.js";
 import { answerEvents, idOf, isSilent } from "./stream.js";
@@ -11,7 +11,7 @@ import { TurnView } from "./turn.js";
 import { Unseen } from "./unseen.js";
 
 /**
- * Shows one conversation. `acts` has what its owner does: request, title, sent, accepted, returned (the server does
+ * Shows one conversation. `acts` has what its owner does: request, title, asked, sent, accepted, returned (the server does
  * not have the question), begun, left, link, changed, doubted (the conversation may have been erased), ledger, compose, busy,
  * announce, modelState, waiting (returns the element of a question that waits for the conversation, or null).
  */
@@ -135,7 +135,16 @@ export class Thread {
       if (isTyped && !hasWaited) this.acts.sent();
       this.#pane.sticks = true;
     });
-    return this.#follow(turn, { body, headers });
+    this.#follow(turn, { body, headers });
+    this.acts.asked({ body, headers });
+  }
+
+  /** Goes on with a question that was on its way when the page was left: {body, headers}. */
+  resume(asked) {
+    const turn = turnOf(asked.body, true);
+    this.#turns.push(turn);
+    this.#grown();
+    this.#follow(turn, asked);
   }
 
   /** Shows the question that was sent and is not shown yet, if there is one. */
@@ -373,10 +382,7 @@ export class Thread {
       edit: (turn, text, files) => this.#another(turn, { text, files }),
       edited: () => this.acts.compose(),
       again: (turn) => this.#another(turn, { ...this.#views.get(turn.id).asked, results: null }, true),
-      show: (id, isEarlier) => {
-        this.show(id);
-        this.#views.get(id)?.focusVersions(isEarlier);
-      },
+      show: (id, isEarlier) => (this.show(id), this.#views.get(id)?.focusVersions(isEarlier)),
       ledger: (turn) => this.acts.ledger(turn),
       result: (turn, call, output) => this.#result(turn, call, output),
       dropped: (turn) => this.takeBack(turn),
@@ -386,9 +392,8 @@ export class Thread {
   /** Sends the results of a turn's calls once each has one. */
   #result(turn, call, output) {
     turn.results = { ...turn.results, [call]: output };
-    const calls = turn.output.filter((item) => item.type === "function_call");
-    if (calls.some((item) => !(item.call_id in turn.results))) return;
-    const results = calls.map((item) => ({ type: "function_call_output", call_id: item.call_id, output: turn.results[item.call_id] }));
+    const results = resultsOf(turn);
+    if (!results) return;
     this.ask({ results, after: turn.id });
     this.reveal(); // the calls are not open any more
   }

@@ -1,13 +1,15 @@
 // What is typed in the field, until the server has it: kept as a draft of the chat that it belongs to. Sends nothing.
 
-import { draftOf, keepDraft } from "./drafts.js";
+import { draftOf, forgetAsked, keepAsked, keepDraft } from "./drafts.js";
 
 const DRAFT_MS = 300;
+const RELOAD_MS = 5_000; // a reload that has begun by now leads to the address of before
 
 /** Keeps what is in the `composer`, and brings it back; `here` returns the id of the conversation that it belongs to, empty
  * in a new chat. */
 export class Unsent {
   #timer = 0;
+  #begunTimer = 0;
   #isDirty = false; // something was typed that is not kept yet
   #onItsWay = ""; // the question that is on its way: the session may be over before the server has it
 
@@ -27,9 +29,31 @@ export class Unsent {
 
   /** The question in the field goes out, or waits to: the field is free for the next one. */
   sent() {
-    this.#onItsWay = this.composer.text;
+    this.#onItsWay = this.composer.text.trim();
     this.composer.clear();
     this.typed();
+  }
+
+  /** This request is on its way. It is kept if it begins a chat, which has no address that a reload could lead to. */
+  asked({ body, headers }) {
+    clearTimeout(this.#begunTimer);
+    if (typeof body.conversation === "object") keepAsked({ body, headers });
+  }
+
+  /** The request that was on its way when the page was left is so again: its question is no draft in the field any more. */
+  askedAgain(request, text) {
+    this.asked(request);
+    this.#onItsWay = text;
+    const now = this.composer.text;
+    if (text && `${now}\n\n`.startsWith(`${text}\n\n`)) this.composer.text = now.slice(text.length + 2);
+    this.typed();
+  }
+
+  /** The chat that was begun gets its address now. */
+  begun() {
+    this.#begunTimer = setTimeout(forgetAsked, RELOAD_MS);
+    keepDraft("", "");
+    this.keep();
   }
 
   /** The server has the question. */
@@ -41,6 +65,7 @@ export class Unsent {
   /** The server does not have the question, and will not: it is in the field again. */
   back({ text, files }) {
     this.#onItsWay = "";
+    forgetAsked();
     this.composer.restore(text, files);
     this.keep();
   }
@@ -58,6 +83,7 @@ export class Unsent {
   /** Keeps what is in the field of the chat that is left. A question on its way is at the server soon. */
   leave() {
     this.#onItsWay = "";
+    forgetAsked();
     if (this.#isDirty) this.keep();
   }
 
