@@ -104,6 +104,49 @@ def test_the_way_back_leaves_a_dialogue(page: Page, served: Served) -> None:
         page.go_forward()
 
 
+def test_files_stay_with_the_chat_that_they_were_attached_in(page: Page, served: Served, tmp_path: Path) -> None:
+    arrive(page, served)
+    asked_and_answered(page, "The one")
+    one, files = conversation_of(page), page.locator("#files li")
+
+    def attach(name: str) -> None:
+        (tmp_path / name).write_text(name)
+        page.set_input_files("#file", tmp_path / name)
+        expect(files).to_have_text([f"{name} (1 kB)×"])
+
+    def open_one() -> None:
+        page.locator(f"#list li[data-id='{one}'] a").click()
+        expect(page.locator("#title")).to_have_text("The one")
+
+    attach("one.txt")
+    page.get_by_role("button", name="New chat").click()
+    expect(files).to_have_count(0)
+    attach("new.txt")
+    open_one()
+    expect(files).to_have_text(["one.txt (1 kB)×"])
+    page.go_back()
+    expect(files).to_have_text(["new.txt (1 kB)×"])
+    turn = ask(page, "With a file")
+    answered(turn)
+    expect(turn.locator("details.file summary")).to_have_text("📄 new.txt")
+    page.get_by_role("button", name="New chat").click()
+    expect(files).to_have_count(0)
+
+    other = page.context.new_page()
+    arrive(other, served)
+    other.get_by_role("button", name="Sign out").click()
+    other.wait_for_url("**/sign-in")
+    arrive(other, served)
+    open_one()
+    expect(files).to_have_count(0)
+
+    attach("again.txt")
+    page.get_by_role("button", name="Erase").click()
+    page.get_by_role("dialog").get_by_role("button", name="Erase").click()
+    expect(page.locator("#title")).to_have_text("New chat")
+    expect(files).to_have_count(0)
+
+
 def test_numbers_of_calls_and_results_are_shown_to_the_last_digit(page: Page, served: Served) -> None:
     arrive(page, served)
     page.get_by_role("button", name="Settings").click()

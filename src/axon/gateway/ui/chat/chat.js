@@ -7,7 +7,7 @@ import { Arrival } from "./arrival.js";
 import { Composer } from "./composer.js";
 import { ConnectionLine } from "./connection.js";
 import { ConversationList, shortened, titleFrom, titleOf } from "./conversations.js";
-import { draftsOf, forgetDrafts, keepDraft, takeAsked } from "./drafts.js";
+import { draftsOf, takeAsked } from "./drafts.js";
 import { offerExport } from "./exporting.js";
 import { askedWith } from "./items.js";
 import { listenForKeys } from "./keyboard.js";
@@ -287,7 +287,7 @@ function fresh(isNew = true, erased = "") {
   arrival.end();
   if (isNew && location.search) history.pushState(null, "", location.pathname);
   thread.leave();
-  if (erased) keepDraft(erased, "");
+  if (erased) unsent.erased(erased);
   unsent.show(Boolean(erased));
   settings.set({});
   models.free();
@@ -331,7 +331,7 @@ async function erase() {
     unsent.forget();
     fresh();
   }
-  keepDraft(id, "");
+  unsent.erased(id);
   others.postMessage({ erased: id });
   toast("Erased.");
 }
@@ -344,15 +344,13 @@ function listed(conversation) {
 
 /** What another tab of this browser has done. */
 function heard({ changed, listed: found, erased, left }) {
-  if (left) {
-    forgetDrafts();
-    unsent.forget();
-  }
+  if (left) unsent.signedOut();
   if (changed && changed === thread.conversation?.id) look();
   if (found) listed(found);
   if (erased) {
     list.remove(erased);
     if (erased === thread.conversation?.id) gone(erased);
+    else unsent.erased(erased);
   }
 }
 

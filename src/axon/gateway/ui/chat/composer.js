@@ -74,21 +74,29 @@ export class Composer {
     else this.area.style.height = "";
   }
 
+  get files() {
+    return this.#files;
+  }
+
+  /** Shows other files in the place of those that are attached. */
+  set files(files) {
+    this.#files = files;
+    this.#show();
+  }
+
   /** Empties the field. Its height is the style sheet's again, because measuring it would lay the page out at once. */
   clear() {
     this.area.value = "";
     this.area.style.height = "";
-    this.#files = [];
-    this.#show();
+    this.files = [];
   }
 
   /** Puts text back that was not sent, before what was typed meanwhile. */
   restore(text, files = []) {
     const typed = this.area.value;
-    const isThere = typed === text || typed.startsWith(`${text}\n\n`); // as a draft that has the question in it
+    const isThere = !text || typed === text || typed.startsWith(`${text}\n\n`); // as a draft that has the question in it
     if (!isThere) this.area.value = typed.trim() ? `${text}\n\n${typed}` : text;
-    this.#files = [...files, ...this.#files.filter((each) => !files.includes(each))];
-    this.#show();
+    this.files = [...files, ...this.#files.filter((each) => !files.includes(each))];
     this.#fit();
     this.area.focus();
   }
@@ -121,8 +129,7 @@ export class Composer {
       ...this.#files.map((file, index) => {
         const drop = make("button", { class: "plain small", type: "button", "aria-label": `Remove ${file.name}` }, "×");
         drop.addEventListener("click", () => {
-          this.#files = this.#files.filter((_, each) => each !== index);
-          this.#show();
+          this.files = this.#files.filter((_, each) => each !== index);
         });
         return make("li", {}, `${file.name} (${Math.max(1, Math.round(file.text.length / 1024))} kB)`, drop);
       }),

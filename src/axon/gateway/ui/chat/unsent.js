@@ -1,8 +1,10 @@
-// What is typed in the field, until the server has it: kept as a draft of the chat that it belongs to. Sends nothing.
+// What is typed in the field, until the server has it: kept as a draft of the chat that it belongs to, as the files beside it
+// are while the page is there. Sends nothing.
 
-import { draftOf, forgetAsked, keepAsked, keepDraft } from "./drafts.js";
+import { draftOf, forgetAsked, forgetDrafts, keepAsked, keepDraft } from "./drafts.js";
 
 const DRAFT_MS = 300;
+const MOST_CHATS = 20; // with files
 const RELOAD_MS = 5_000; // a reload that has begun by now leads to the address of before
 
 /** Keeps what is in the `composer`, and brings it back; `here` returns the id of the conversation that it belongs to, empty
@@ -10,6 +12,7 @@ const RELOAD_MS = 5_000; // a reload that has begun by now leads to the address 
 export class Unsent {
   #timer = 0;
   #begunTimer = 0;
+  #files = new Map(); // what was attached and not sent, by the chat's id
   #isDirty = false; // something was typed that is not kept yet
   #onItsWay = ""; // the question that is on its way: the session may be over before the server has it
 
@@ -85,6 +88,8 @@ export class Unsent {
     this.#onItsWay = "";
     forgetAsked();
     if (this.#isDirty) this.keep();
+    if (this.composer.files.length) this.#files.set(this.here(), this.composer.files);
+    if (this.#files.size > MOST_CHATS) this.#files.delete(this.#files.keys().next().value);
   }
 
   /** The page is left. */
@@ -94,17 +99,33 @@ export class Unsent {
 
   /** Shows what was typed before for the chat that is shown now; behind it what is in the field, if that comes along. */
   show(comesAlong = false) {
-    const draft = draftOf(this.here());
-    if (!this.isFirst && !comesAlong) this.composer.text = draft;
-    else if (draft) this.composer.restore(draft);
+    const id = this.here();
+    const draft = draftOf(id);
+    const files = this.#files.get(id) || [];
+    this.#files.delete(id);
+    if (!this.isFirst && !comesAlong) Object.assign(this.composer, { text: draft, files });
+    else if (draft || files.length) this.composer.restore(draft, files);
     this.isFirst = false;
     if (comesAlong) this.keep();
     else if (this.#isDirty) this.typed();
   }
 
-  /** Keeps nothing of what is in the field now: its chat was erased, or somebody has signed out. */
+  /** Keeps nothing of what is in the field now: its chat was erased. */
   forget() {
     clearTimeout(this.#timer);
     this.#isDirty = false;
+  }
+
+  /** Forgets what is kept for a chat that was erased. */
+  erased(id) {
+    keepDraft(id, "");
+    this.#files.delete(id);
+  }
+
+  /** Somebody has signed out in another tab: forgets what is kept for every chat. */
+  signedOut() {
+    forgetDrafts();
+    this.#files.clear();
+    this.forget();
   }
 }
