@@ -1,6 +1,7 @@
 """The chat where few people go: many tabs, the way back from a dialogue, long numbers, other scripts than Latin."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,6 +165,27 @@ def test_numbers_of_calls_and_results_are_shown_to_the_last_digit(page: Page, se
     called.get_by_role("button", name="Send result").last.click()
     expect(page.locator(".turn")).to_have_count(2)
     assert page.locator(".asked pre").all_text_contents() == [LAID_OUT, deep]
+
+
+def test_numbers_of_schemas_and_tools_are_sent_and_shown_again_to_the_last_digit(page: Page, served: Served) -> None:
+    schema = '{\n  "type": "integer",\n  "minimum": 123456789012345678\n}'
+    tool = '{"name": "look", "parameters": {"type": "object", "maxProperties": 9007199254740993}}'
+    arrive(page, served)
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("JSON schema").fill(json.dumps(json.loads(schema)))
+    page.get_by_label("Tools").fill(tool)
+    page.get_by_label("Seed").click()
+    expect(page.get_by_label("JSON schema")).to_have_value(schema)
+    page.get_by_role("button", name="Close the settings").click()
+    with page.expect_request("**/v1/responses") as found:
+        turn = ask(page, "How many?")
+    asked = json.loads(found.value.post_data or "")
+    assert asked["text"]["format"]["schema"] == json.loads(schema)
+    assert asked["tools"] == [{"type": "function", **json.loads(tool)}]
+    answered(turn)
+    page.reload()
+    expect(page.get_by_label("JSON schema")).to_have_value(schema)
+    expect(page.get_by_label("Tools")).to_have_value(re.compile('"maxProperties": 9007199254740993'))
 
 
 def test_a_refused_question_comes_back_though_what_was_typed_meanwhile_has_its_words(

@@ -75,10 +75,7 @@ function start() {
   at("theme").value = theme();
   at("theme").addEventListener("change", (event) => setTheme(event.target.value));
   at("leave").addEventListener("click", leave);
-  addEventListener("pagehide", () => {
-    thread.settle();
-    unsent.settle();
-  });
+  addEventListener("pagehide", () => (thread.settle(), unsent.settle()));
   at("new").addEventListener("click", fresh);
   at("rename").addEventListener("click", rename);
   at("erase").addEventListener("click", erase);

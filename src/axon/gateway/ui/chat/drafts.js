@@ -4,6 +4,8 @@
 // The browser's session storage keeps it, so that a reload or a session's end loses nothing. It is bounded, belongs to one
 // tenant, and never has a key in it.
 
+import { parsed } from "../common/exact.js";
+
 const PREFIX = "axon.chat.draft.";
 const ASKED = "axon.chat.asked";
 const WHOSE = "axon.chat.whose";
@@ -62,7 +64,7 @@ export function keepAsked(asked) {
 
 /** Returns {body, headers, isOld} of the question that began a chat, once; null if none is kept. */
 export function takeAsked() {
-  const found = tried(() => JSON.parse(sessionStorage.getItem(ASKED)));
+  const found = tried(() => parsed(sessionStorage.getItem(ASKED)));
   forgetAsked();
   return found && { body: found.body, headers: found.headers, isOld: Date.now() - found.asked_ms > MOST_AGE_MS };
 }

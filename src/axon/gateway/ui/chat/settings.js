@@ -1,6 +1,8 @@
 // The settings of the next answers: system text, sampling, a JSON schema, tools, a version. Sends nothing.
 
 import { make } from "../common/dialog.js";
+import { parsed } from "../common/exact.js";
+import { indented } from "./items.js";
 
 const NUMBERS = [
   ["temperature", "Temperature", "0 to 2; more is more varied", { min: 0, max: 2, step: "any" }],
@@ -80,7 +82,7 @@ export class Settings {
     const note = this.#field(name, title, hint, area);
     this.#checked(name, area, note, hint, () => jsonProblem(area.value));
     area.addEventListener("blur", () => {
-      if (area.value.trim() && !jsonProblem(area.value)) area.value = JSON.stringify(JSON.parse(area.value), null, 2);
+      if (area.value.trim() && !jsonProblem(area.value)) area.value = indented(area.value);
     });
   }
 
@@ -127,8 +129,8 @@ export class Settings {
     if (this.#value("instructions")) asked.instructions = this.#value("instructions");
     for (const [name] of NUMBERS) if (this.#value(name)) asked[name] = Number(this.#value(name));
     if (this.#value("effort")) asked.reasoning = { effort: this.#value("effort") };
-    if (this.#value("schema")) asked.text = { format: { type: "json_schema", name: "answer", schema: JSON.parse(this.#value("schema")) } };
-    if (this.#value("tools")) asked.tools = toolsOf(JSON.parse(this.#value("tools")));
+    if (this.#value("schema")) asked.text = { format: { type: "json_schema", name: "answer", schema: parsed(this.#value("schema")) } };
+    if (this.#value("tools")) asked.tools = toolsOf(parsed(this.#value("tools")));
     return asked;
   }
 

@@ -3,6 +3,8 @@
 // All paths are relative to the page, so that the server may be shown under any path. The key is never here: the browser
 // keeps a cookie that scripts cannot read, and the session's token goes with each request that changes something.
 
+import { parsed } from "./exact.js";
+
 const SAFE = new Set(["GET", "HEAD"]);
 const OURS = "axon."; // what this tab keeps until somebody signs out
 const PLACE = "axon.place";
@@ -83,7 +85,8 @@ export async function api(method, path, body, { signal, headers = {} } = {}) {
   const response = await send(method, path, body, { signal, headers });
   if (response.status === 204) return null;
   const isJson = (response.headers.get("content-type") || "").includes("json");
-  return isJson ? response.json() : response.text();
+  const text = await response.text();
+  return isJson ? parsed(text) : text;
 }
 
 /** Reads a stream of server-sent events; yields {id, event, data}, data being text. Throws ApiError. */
