@@ -3,11 +3,13 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from axon.weights.threads import aside, in_thread
+from axon.weights.threads import _NUM_THREADS, aside, in_thread
 
 
 async def test_calls_that_hang_leave_the_event_loops_own_threads_alone() -> None:
@@ -42,6 +44,48 @@ async def test_a_cancelled_call_is_waited_for_where_its_file_must_be_closed() ->
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert ended
+
+
+async def test_a_call_that_hangs_is_left_behind_by_who_is_cancelled_twice() -> None:
+    begun, freed = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def call() -> bool:
+        loop.call_soon_threadsafe(begun.set)
+        return freed.wait()
+
+    waiting = asyncio.create_task(in_thread(call))
+    await begun.wait()
+    waiting.cancel()
+    await asyncio.wait([waiting], timeout=0.1)
+    assert not waiting.done()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    freed.set()
+
+
+async def test_each_call_has_a_thread_while_there_are_enough_and_waits_for_one_then() -> None:
+    together = threading.Barrier(_NUM_THREADS)
+    first = [asyncio.create_task(aside(together.wait, 20.0)) for _ in range(2 * _NUM_THREADS)]
+    assert sorted(await asyncio.gather(*first)) == sorted([*range(_NUM_THREADS)] * 2)
+    with pytest.raises(ValueError, match="invalid literal"):
+        await aside(int, "x")
+
+
+def test_a_process_ends_though_a_call_hangs() -> None:
+    code = """
+import asyncio, threading
+from axon.weights.threads import aside
+async def main():
+    begun, call = threading.Event(), threading.Event()
+    asyncio.create_task(aside(lambda: (begun.set(), call.wait())))
+    await aside(begun.wait)
+asyncio.run(main())
+print("ended")
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout == "ended\n"
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:

@@ -430,6 +430,21 @@ def test_a_worker_that_stops_leaves_no_fetch_behind() -> None:
     world.run(story)
 
 
+def test_a_worker_stops_though_a_fetch_hangs() -> None:
+    world, fetch = World(), Fetches(closing_s=1e9)
+
+    async def story() -> None:
+        worker = await world.start(fetch_adapter=fetch)
+        await ask(world, 1, adapter(1, "slow"))
+        await world.until(lambda: fetch.running)
+        began = world.loop.now()
+        await world.stop(worker)
+        assert world.loop.now() - began < 60.0
+        assert not fetch.running
+
+    world.run(story)
+
+
 def damage(fetch: Fetches) -> None:
     for files in fetch.files[SQL.digest]:
         files.is_damaged = True

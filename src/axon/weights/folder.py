@@ -3,12 +3,17 @@
 import os
 import stat
 from collections.abc import AsyncGenerator
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from axon.errors import FetchFailed, InvalidInput
 from axon.weights.names import is_module_config
 from axon.weights.source import Listing, LocalPath, StatedFile
 from axon.weights.threads import aside, in_thread
+
+if TYPE_CHECKING:
+    from io import FileIO
 
 _CHUNK_BYTES = 4 << 20
 _PIPELINE = "model_index.json"
@@ -30,19 +35,9 @@ class FolderSource:
         return await aside(self._list)
 
     async def read(self, file: StatedFile, offset: int) -> AsyncGenerator[bytes, None]:
-        path = self._folder / file.name
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        except OSError as error:
-            raise _failed(path, error) from error
-        with os.fdopen(descriptor, "rb", buffering=0) as opened:
-            opened.seek(offset)
-            while chunk := await in_thread(opened.read, _CHUNK_BYTES):
-                if str(os.fstat(descriptor).st_mtime_ns) != file.tag:
-                    raise FetchFailed(
-                        f"{path} has changed while it was read. Start again when nobody writes there.",
-                        code="source_changed",
-                    )
+        with closing(_Reading(self._folder / file.name, file)) as reading:
+            await in_thread(reading.open, offset)
+            while chunk := await in_thread(reading.some):
                 yield chunk
 
     async def aclose(self) -> None:
@@ -80,6 +75,37 @@ class FolderSource:
             raise InvalidInput(f"{path} is no plain file.")
         name = path.relative_to(self._folder).as_posix()
         return StatedFile(name=name, size=found.st_size, tag=str(found.st_mtime_ns))
+
+
+class _Reading:
+    """A file that is read piece by piece. Its methods block."""
+
+    def __init__(self, path: Path, stated: StatedFile) -> None:
+        self._path, self._stated = path, stated
+        self._file: FileIO | None = None
+
+    def open(self, offset: int) -> None:
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError as error:
+            raise _failed(self._path, error) from error
+        self._file = os.fdopen(descriptor, "rb", buffering=0)
+        self._file.seek(offset)
+
+    def some(self) -> bytes:
+        """The next piece; empty at the end. Raises ``FetchFailed`` where the file is not the one that was stated."""
+        assert self._file is not None
+        chunk = self._file.read(_CHUNK_BYTES)
+        if chunk and str(os.fstat(self._file.fileno()).st_mtime_ns) != self._stated.tag:
+            raise FetchFailed(
+                f"{self._path} has changed while it was read. Start again when nobody writes there.",
+                code="source_changed",
+            )
+        return chunk
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
 
 def _module_config(folder: Path) -> list[Path]:

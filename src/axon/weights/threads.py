@@ -6,10 +6,12 @@ more than there are cores, that would stop everything else that needs one.
 
 import asyncio
 import os
+import threading
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from functools import cache, partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -17,9 +19,55 @@ T = TypeVar("T")
 _NUM_THREADS = 32
 
 
+class _Threads(Executor):
+    """Threads that are started as they are needed. The process ends without them: no call that
+    hangs keeps it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._num_started = self._num_idle = 0
+        self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._news = threading.Condition()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future = Future[T]()
+        with self._news:
+            self._calls.append((future, partial(fn, *args, **kwargs)))
+            if self._num_idle >= len(self._calls):
+                self._news.notify()
+            elif self._num_started < self._most:
+                self._num_started += 1
+                name = f"axon-weights-{self._num_started}"
+                threading.Thread(target=self._work, name=name, daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            _run(*self._next())
+
+    def _next(self) -> tuple[Future[Any], Callable[[], Any]]:
+        with self._news:
+            self._num_idle += 1
+            while not self._calls:
+                self._news.wait()
+            self._num_idle -= 1
+            return self._calls.popleft()
+
+
+def _run(future: Future[Any], call: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call()
+    except BaseException as error:  # the caller's to see, whatever it is
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_NUM_THREADS, thread_name_prefix="axon-weights")
+def _pool() -> _Threads:
+    return _Threads(_NUM_THREADS)
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # its threads stay in the parent
@@ -31,7 +79,8 @@ async def aside(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """As ``aside``, but waits for the call even when it is cancelled, so that its file can be closed then."""
+    """As ``aside``, but waits for the call even when it is cancelled, so that its file can be closed then.
+    Cancelled once more, it does not wait for a call that hangs."""
     running = asyncio.ensure_future(aside(call, *args, **kwargs))
     try:
         return await asyncio.shield(running)

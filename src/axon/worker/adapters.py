@@ -25,8 +25,8 @@ AT_ONCE = 4
 PER_TENANT = 2
 """Adapters that are fetched at the same time for one tenant's jobs, so that its slow sources leave room for others."""
 _HUNG_S = 5.0
-"""Seconds that a fetch has to end once its time is over; then its jobs fail without it. One from a network disk that is
-away cannot end."""
+"""Seconds that a fetch has to end once its time is over; then its jobs fail without it, and a worker that stops goes on
+without it. One from a network disk that is away cannot end."""
 _NO_ROOM = "disk_full"
 """The code of the error of a full disk, which may pass when files are let go of."""
 
@@ -147,16 +147,31 @@ class AdapterFolders:
         """Fetches adapters until cancelled; lets go of all files then."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                while True:
-                    await self._heard()
-                    self._fail_late()
-                    while (wanted := self._next()) is not None:
-                        wanted.task = tasks.create_task(self._get(wanted))
-                        wanted.task.add_done_callback(partial(self._ended, wanted))
+                try:
+                    await self._fetch_all(tasks)
+                finally:
+                    await self._leave()
         finally:
             for held in self._held.values():
                 held.close()
             self._held.clear()
+
+    async def _fetch_all(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            await self._heard()
+            self._fail_late()
+            while (wanted := self._next()) is not None:
+                wanted.task = tasks.create_task(self._get(wanted))
+                wanted.task.add_done_callback(partial(self._ended, wanted))
+
+    async def _leave(self) -> None:
+        """Cancels the fetches and gives them time to end. The task group cancels what hangs once more, which then
+        leaves its thread behind."""
+        fetching = [each.task for each in self._wanted.values() if each.task is not None]
+        for task in fetching:
+            task.cancel()
+        if fetching:
+            await asyncio.wait(fetching, timeout=_HUNG_S)
 
     async def _heard(self) -> None:
         """Returns at the next news, and when an adapter has been waited for long enough."""
