@@ -9,7 +9,7 @@ from typing import Any
 
 from axon.engine.load.family import FAMILIES, ExpertKeys, Family, family_of
 from axon.engine.load.quantisation import check_quantisation, is_fp8
-from axon.engine.load.rope import Rope, read_rope, rope_kind, trained_len
+from axon.engine.load.rope import Rope, positive, read_rope, rope_kind, trained_len
 from axon.errors import Misconfigured, UnknownModel
 
 Shapes = dict[str, tuple[int, ...]]
@@ -179,6 +179,8 @@ _MOST = {
     "max_position_embeddings": 1 << 40,
 }
 """Sizes in a config.json, and what none of them exceeds."""
+_MAX_WINDOW = 1 << 30
+"""A sliding window is no longer, in tokens; kernels take it as an int."""
 _DERIVED = ("num_key_value_heads", "head_dim")
 """Sizes that follow from the others where they are null or 0."""
 
@@ -192,7 +194,7 @@ def read_architecture(model_dir: Path) -> Architecture:
         family = family_of(config)
         _refuse_unsupported(config, family)
         _check_sizes(config)
-        return Architecture(
+        found = Architecture(
             vocab_size=config["vocab_size"],
             hidden_size=config["hidden_size"],
             intermediate_size=config["intermediate_size"],
@@ -204,7 +206,7 @@ def read_architecture(model_dir: Path) -> Architecture:
             rope=_read_rope(config, family, family.rope_theta),
             local_rope=_read_local_rope(config, family) if family.local_theta else None,
             windows=_read_windows(config, family) if family.window_pattern else (),
-            query_scalar=float(config.get("query_pre_attn_scalar", family.query_scalar)),
+            query_scalar=_read_query_scalar(config, family) if family.query_scalar else 0.0,
             tied_embedding=config.get("tie_word_embeddings", family.tied_embedding),
             max_model_len=min(_read_length(config), _read_window(config, family)),
             eos_ids=_read_eos_ids(config, _read_json(model_dir / "generation_config.json") or {}),
@@ -215,10 +217,12 @@ def read_architecture(model_dir: Path) -> Architecture:
             experts=_read_experts(config, family.experts) if family.experts else None,
             dense_layers=_read_dense_layers(config) if family.experts else frozenset(),
         )
+        _check_heads(found)
     except KeyError as error:
         raise Misconfigured(f"{model_dir}/config.json does not say {error}") from error
     except (TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise Misconfigured(f"{model_dir}/config.json cannot be understood: {error}") from error
+    return found
 
 
 def unknown_family(model_dir: Path) -> str:
@@ -234,7 +238,22 @@ def _read_epsilon(config: Mapping[str, Any]) -> float:
     epsilon = config.get("rms_norm_eps", 1e-6)
     if not isinstance(epsilon, int | float) or not 0 <= epsilon < math.inf:
         raise ValueError("rms_norm_eps is no number from 0 on")
-    return epsilon
+    return float(epsilon)
+
+
+def _read_query_scalar(config: Mapping[str, Any], family: Family) -> float:
+    return float(positive("query_pre_attn_scalar", config.get("query_pre_attn_scalar", family.query_scalar)))
+
+
+def _check_heads(architecture: Architecture) -> None:
+    """Raises ``ValueError`` for heads that cannot be grouped, or of which an odd number of dimensions is rotated."""
+    heads, kv_heads, head_dim = architecture.num_heads, architecture.num_kv_heads, architecture.head_dim
+    if heads % kv_heads:
+        raise ValueError(f"{heads} heads (num_attention_heads) are no multiple of {kv_heads} (num_key_value_heads)")
+    for rope in filter(None, (architecture.rope, architecture.local_rope)):
+        rotated = rope.rotary_dim(head_dim)
+        if not 0 < rotated <= head_dim or rotated % 2:
+            raise ValueError(f"{rotated} dimensions of a head are rotated, in place of an even number up to {head_dim}")
 
 
 def _check_sizes(config: Mapping[str, Any]) -> None:
@@ -281,7 +300,13 @@ def _read_window(config: Mapping[str, Any], family: Family) -> int:
     """The length of the sliding window: within it, full attention is the same."""
     is_used = config.get("use_sliding_window", family.windowed)
     window = config.get("sliding_window") if is_used else None
-    return int(window or config["max_position_embeddings"])
+    return _checked_window(window) if window else config["max_position_embeddings"]
+
+
+def _checked_window(window: object) -> int:
+    if type(window) is not int or not 0 < window <= _MAX_WINDOW:
+        raise ValueError(f"sliding_window is no whole number from 1 to {_MAX_WINDOW:,}")
+    return window
 
 
 def _read_rope(config: Mapping[str, Any], family: Family, default_theta: float) -> Rope:
@@ -321,7 +346,8 @@ def _read_local_rope(config: Mapping[str, Any], family: Family) -> Rope:
     given = (config.get("rope_parameters") or {}).get("sliding_attention") or {}
     if (kind := rope_kind(given)) != "default":
         raise Misconfigured(f"a sliding window with rope scaling of type {kind!r} is not supported yet")
-    return Rope(theta=given.get("rope_theta") or config.get("rope_local_base_freq", family.local_theta))
+    theta = given.get("rope_theta") or config.get("rope_local_base_freq", family.local_theta)
+    return Rope(theta=positive("rope_theta", theta))
 
 
 def _read_windows(config: Mapping[str, Any], family: Family) -> tuple[int, ...]:
@@ -331,7 +357,7 @@ def _read_windows(config: Mapping[str, Any], family: Family) -> tuple[int, ...]:
     kinds = config.get("layer_types") or ["full_attention" if (i + 1) % pattern == 0 else "" for i in layers]
     if len(kinds) != len(layers):
         raise ValueError(f"layer_types has {len(kinds)} entries for {len(layers)} layers")
-    window = int(config["sliding_window"])
+    window = _checked_window(config["sliding_window"])
     return tuple(0 if kind == "full_attention" else window for kind in kinds)
 
 

@@ -61,7 +61,8 @@ def read_rope(config: Mapping[str, Any], scaling: Mapping[str, Any], default_the
     ``Misconfigured`` for a kind that is not supported."""
     kind = rope_kind(scaling)
     partial = scaling.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0
-    plain = Rope(theta=scaling.get("rope_theta") or default_theta, partial=partial)
+    theta = positive("rope_theta", scaling.get("rope_theta") or default_theta)
+    plain = Rope(theta=theta, partial=positive("partial_rotary_factor", partial))
     if kind == "longrope":
         return _read_longrope(config, scaling, plain)
     if kind == "yarn":
@@ -82,9 +83,14 @@ def read_rope(config: Mapping[str, Any], scaling: Mapping[str, Any], default_the
 def _check_positive(scaling: Mapping[str, Any], *names: str) -> None:
     """Raises ``ValueError`` for what is there and is no number above 0."""
     for name in names:
-        value = scaling.get(name, 1.0)
-        if not isinstance(value, int | float) or not 0 < value < math.inf:
-            raise ValueError(f"{name} of the rope scaling is no number above 0")
+        positive(f"{name} of the rope scaling", scaling.get(name, 1.0))
+
+
+def positive(name: str, value: object) -> float:
+    """The value; raises ``ValueError`` for what is no number above 0."""
+    if not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"{name} is no number above 0")
+    return value
 
 
 def rope_kind(scaling: Mapping[str, Any]) -> str:
