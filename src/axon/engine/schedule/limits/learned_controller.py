@@ -24,6 +24,7 @@ from axon.engine.schedule.limits.controller import NO_DRAFTS, Forecast, Outlook,
 from axon.engine.schedule.limits.cost_model import CostModel
 from axon.engine.schedule.limits.draft_choice import DraftCosts
 from axon.engine.schedule.limits.draft_ledger import DraftLedger
+from axon.engine.schedule.limits.row_factors import RowFactors
 
 _FIRST_TOKENS = 8  # the chunk before any prompt was measured
 _FEWEST_TOKENS = 1  # a prompt advances in every step that is not a probe
@@ -60,6 +61,7 @@ class LearnedController:
         self._drafts = drafts
         self._draft_streams = draft_streams
         self._ledger = DraftLedger(most=draft_tokens) if drafts and draft_tokens else None
+        self._factors = RowFactors()
         self._limits = StepLimits(max_prefill_tokens=max_prefill_tokens)
         # Delays lengthen steps and nothing shortens them, so the streams' time is estimated from below.
         self._streams = CostModel(_FIRST_STREAM_COSTS, gain_up=0.2, gain_down=0.5)
@@ -112,15 +114,17 @@ class LearnedController:
             return _FIRST_PRICE if num_streams == 1 else NO_DRAFTS
         fixed_s, row_s, attended_s = self._streams.costs
         rows_s = row_s * num_streams + attended_s * outlook.num_attended
-        return max(rows_s / (fixed_s + rows_s), _LEAST_PRICE)
+        return max(self._factors.factor(num_streams) * rows_s / (fixed_s + rows_s), _LEAST_PRICE)
 
     def observe(self, batch: Batch, *, step_s: float, compute_s: float, drafted: Drafted = NOTHING_DRAFTED) -> None:
         """Updates the costs by the wall time of the whole step: the streams wait for its planning too."""
-        num_rows = num_attended = num_tokens = num_prompt_attended = 0
+        num_rows = num_attended = num_tokens = num_prompt_attended = num_streams = num_alone = 0
         for span in batch.spans:
             count = len(span.token_ids)
             attended = count * (2 * span.first + count) // 2
             if span.is_stream:  # a draft token takes the same path through the model as a stream's token
+                num_streams += 1
+                num_alone += span.end - len(span.drafts)
                 num_rows += count
                 num_attended += attended
             else:
@@ -132,6 +136,8 @@ class LearnedController:
         if num_tokens:
             self._observe_prompts((num_tokens, num_prompt_attended), step_s, alone_s=self._streams.predict(rows))
         else:
+            if self._drafts and self._streams.num_updates:
+                self._observe_rows((1.0, num_streams, num_alone), num_rows - num_streams, step_s)
             self._observe_streams(rows, step_s)
         if self._ledger is not None:
             self._observe_drafts(self._ledger, batch, drafted, step_s)
@@ -155,6 +161,13 @@ class LearnedController:
             num_others = sum(len(span.drafts) for span in batch.spans) - num_drafts
             is_plain = len(streams) == len(batch.spans) and not num_others
             ledger.observe(drafted, costs, num_drafts=num_drafts, step_s=step_s, is_plain=is_plain)
+
+    def _observe_rows(self, alone: tuple[float, ...], num_drafts: int, step_s: float) -> None:
+        _, row_s, attended_s = self._streams.costs
+        _, num_streams, num_attended = alone
+        row_s += attended_s * num_attended / num_streams
+        alone_s = self._streams.predict(alone)
+        self._factors.observe(int(num_streams), num_drafts, step_s=step_s, alone_s=alone_s, row_s=row_s)
 
     def _begins_probe(self) -> bool:
         """Whether the next step goes without prompt tokens; never two in a row, so that prompts advance."""
