@@ -83,7 +83,7 @@ def test_embeddings(place: Callable[[], Settings], tmp_path_factory: pytest.Temp
 
 
 def test_a_spent_budget_and_a_rate_are_told_with_their_time(fresh: Fresh) -> None:
-    server = fresh.start(**GRPC, admission_requests_per_minute=2, admission_tokens_per_day=40)
+    server = fresh.start(**GRPC, engine_echo_step_s=0.01, admission_requests_per_minute=2, admission_tokens_per_day=40)
     with opened(address_of(server), server.key) as line:
         got = list(line.generate(prompt("on and on", max_tokens=1000, ignore_eos=True)))
         assert got[-1].end.stopped == "budget"
