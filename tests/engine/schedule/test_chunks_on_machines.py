@@ -15,6 +15,13 @@ from tests.long import examples
 MOST = 128
 NUM_STEPS = 300
 BUSY = Day(jitter=0.08, outliers=0.01, slow_factor=2.0, slow_share=0.1, cold_factor=5.0, seed=1)
+LEVEL = Machine(
+    rows_s=((1, 0.03125), (2, 0.03125), (64, 0.7578125), (512, 6.0078125)),
+    stream_attended_s=3.125e-06,
+    prompt_attended_s=3.125e-06,
+    prompt_s=0.0,
+)
+"""Two rows take as long as one here."""
 STEEP = Machine(
     rows_s=((1, 0.03125), (2, 0.03125), (64, 0.15234375), (512, 1.02734375)),
     stream_attended_s=5.2e-6,
@@ -91,6 +98,7 @@ def test_streams_beside_long_prompts_slow_down_little_and_prompts_go_on(
 
 @given(machines(), st.floats(1.5, 2.5), st.integers(60, 90), st.integers(1, 4))
 @example(STEEP, 2.1, 62, 1)
+@example(LEVEL, 2.0, 62, 1)
 @settings(max_examples=examples(25), deadline=None)
 def test_a_machine_that_is_freed_while_prompts_begin_lets_no_large_chunks_in_for_long(
     machine: Machine, slow_factor: float, until: int, num_streams: int

@@ -171,7 +171,9 @@ class LearnedController:
 
     def _begins_probe(self) -> bool:
         """Whether the next step goes without prompt tokens; never two in a row, so that prompts advance."""
-        is_due = self._num_unprobed >= (_PROBE_APART if self._num_surprises else _PROBE_EVERY)
+        # The machine may have been freed as the first prompts began: what is learned of them then only looks right.
+        soon = self._num_surprises or self._prompts.num_updates < _PROBE_EVERY
+        is_due = self._num_unprobed >= (_PROBE_APART if soon else _PROBE_EVERY)
         self._is_probing = not self._is_probing and (is_due or not self._streams.num_updates)
         return self._is_probing
 
