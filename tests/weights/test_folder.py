@@ -1,5 +1,6 @@
 """A folder, or a .gguf file, of this machine as a source."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,16 @@ async def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -
     file = next(each for each in (await source.listing()).files if each.name == "config.json")
     (folder / "config.json").write_bytes(b"{}")
     with pytest.raises(FetchFailed, match="has changed while it was read"):
+        _ = [chunk async for chunk in source.read(file, 0)]
+
+
+async def test_a_pipe_in_the_place_of_a_file_is_noticed_and_not_waited_for(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    source = open_source(parse_source(str(folder)))
+    file = next(each for each in (await source.listing()).files if each.name == "config.json")
+    (folder / "config.json").unlink()
+    os.mkfifo(folder / "config.json")
+    with pytest.raises(FetchFailed, match="no plain file any more"):
         _ = [chunk async for chunk in source.read(file, 0)]
 
 

@@ -85,11 +85,14 @@ class _Reading:
         self._file: FileIO | None = None
 
     def open(self, offset: int) -> None:
+        """Opens the file; nobody waits for what has become a pipe meanwhile."""
         try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError as error:
             raise _failed(self._path, error) from error
         self._file = os.fdopen(descriptor, "rb", buffering=0)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FetchFailed(f"{self._path} is no plain file any more.", code="source_changed")
         self._file.seek(offset)
 
     def some(self) -> bytes:

@@ -20,8 +20,7 @@ _NUM_THREADS = 32
 
 
 class _Threads(Executor):
-    """Threads that are started as they are needed. The process ends without them: no call that
-    hangs keeps it."""
+    """Threads that are started as they are needed. A process ends without them, so that no call that hangs keeps it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -79,8 +78,8 @@ async def aside(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """As ``aside``, but waits for the call even when it is cancelled, so that its file can be closed then.
-    Cancelled once more, it does not wait for a call that hangs."""
+    """As ``aside``, but waits for the call even when it is cancelled, so that its file can be closed then. Cancelled
+    once more, it leaves a call that hangs behind."""
     running = asyncio.ensure_future(aside(call, *args, **kwargs))
     try:
         return await asyncio.shield(running)

@@ -137,7 +137,7 @@ class LearnedController:
             self._observe_prompts((num_tokens, num_prompt_attended), step_s, alone_s=self._streams.predict(rows))
         else:
             if self._drafts and self._streams.num_updates:
-                self._observe_rows((1.0, num_streams, num_alone), num_rows - num_streams, step_s)
+                self._observe_drafted(num_streams, num_alone, num_rows - num_streams, step_s)
             self._observe_streams(rows, step_s)
         if self._ledger is not None:
             self._observe_drafts(self._ledger, batch, drafted, step_s)
@@ -162,12 +162,11 @@ class LearnedController:
             is_plain = len(streams) == len(batch.spans) and not num_others
             ledger.observe(drafted, costs, num_drafts=num_drafts, step_s=step_s, is_plain=is_plain)
 
-    def _observe_rows(self, alone: tuple[float, ...], num_drafts: int, step_s: float) -> None:
+    def _observe_drafted(self, num_streams: int, num_attended: int, num_drafts: int, step_s: float) -> None:
         _, row_s, attended_s = self._streams.costs
-        _, num_streams, num_attended = alone
+        alone_s = self._streams.predict((1.0, num_streams, num_attended))
         row_s += attended_s * num_attended / num_streams
-        alone_s = self._streams.predict(alone)
-        self._factors.observe(int(num_streams), num_drafts, step_s=step_s, alone_s=alone_s, row_s=row_s)
+        self._factors.observe(num_streams, num_drafts, step_s=step_s, alone_s=alone_s, row_s=row_s)
 
     def _begins_probe(self) -> bool:
         """Whether the next step goes without prompt tokens; never two in a row, so that prompts advance."""
