@@ -69,7 +69,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.parametrize("name", [each for each in library.INSTRUCTION_SETS if each != "scalar"])
 def test_the_tiles_compute_what_plain_code_computes(name: str, expected: list[str], tmp_path: Path) -> None:
     printed = what_it_prints(name, tmp_path)
-    assert len(printed) == 80, "products, dots, weighed values and products of floats, each of 1 to 20 rows"
+    kinds = 5 + 3
+    assert len(printed) == kinds * 52, "products of 1 to 5 groups, dots, weighed values and products of floats"
     assert printed == expected
 
 

@@ -20,7 +20,7 @@
 namespace axon {
 namespace {
 
-constexpr int kMostRows = 20, kRowsHere = 32, kGroups = 5, kRowInputs = kGroups * kGroup, kBlocks = 7, kDim = 64;
+constexpr int kMostRows = 52, kRowsHere = 64, kGroups = 5, kRowInputs = kGroups * kGroup, kBlocks = 7, kDim = 64;
 
 uint32_t state = 1;
 
@@ -60,14 +60,14 @@ struct Numbers {
     }
 };
 
-void print_products(Numbers& numbers) {
+void print_products(Numbers& numbers, int num_groups) {
     const QuantisedRows rows{numbers.rows.data(), numbers.scales.data(), numbers.starts.data(), kRowInputs, kGroups};
     for (int num_rows = 1; num_rows <= kMostRows; ++num_rows) {
         std::vector<float> out(kRowsHere * kLanes);
         for (int row = 0, count; row < num_rows; row += count) {
             count = rows_at_once(num_rows - row);
-            multiply_tile(count, rows_from(rows, row), numbers.panel.data(), numbers.panel_scales.data(), kGroups,
-                          out.data() + row * kLanes, kLanes, numbers.panel.data(), 0);
+            multiply_tiles(count, rows_from(rows, row), numbers.panel.data(), numbers.panel_scales.data(), num_groups,
+                           out.data() + row * kLanes, kLanes, numbers.panel.data(), row % 3 ? 2 : 0);
         }
         print("product", num_rows, out, static_cast<size_t>(num_rows) * kLanes);
     }
@@ -130,7 +130,7 @@ int main() {
 #endif
     [[maybe_unused]] const axon::WideTiles tiles;
     axon::Numbers numbers;
-    axon::print_products(numbers);
+    for (int num_groups = 1; num_groups <= axon::kGroups; ++num_groups) axon::print_products(numbers, num_groups);
     axon::print_dots(numbers);
     axon::print_weighed();
     axon::print_floats();

@@ -155,8 +155,8 @@ class EncoderWalk {
         const int8_t* at = static_cast<const int8_t*>(linear.panels) + weights;
         for (int done = 0, tile; done < count; done += tile) {
             tile = rows_at_once(count - done);
-            multiply_tile(tile, rows_from(rows.quantised, row + done), at, scales, num_groups,
-                          out + static_cast<size_t>(done) * out_stride, out_stride, at, 0);
+            multiply_tiles(tile, rows_from(rows.quantised, row + done), at, scales, num_groups,
+                           out + static_cast<size_t>(done) * out_stride, out_stride, at, 0);
         }
     }
 

@@ -40,9 +40,10 @@ inline int narrow_rows(int num_rows) {
     return (num_rows + num_tiles - 1) / num_tiles;
 }
 
-// Of so many rows, how many are multiplied next.
+// Of so many rows, how many are multiplied next: all that fill wide tiles, or one tile.
 inline int rows_at_once(int num_rows) {
-    return num_rows >= kWideFrom ? smaller(num_rows, kWideRows) : narrow_rows(num_rows);
+    if (num_rows < kWideFrom) return narrow_rows(num_rows);
+    return num_rows < kWideRows ? num_rows : num_rows - num_rows % kWideRows;
 }
 
 inline int dots_at_once(int num_rows, int num_inputs) {
@@ -56,10 +57,12 @@ inline QuantisedRows rows_from(const QuantisedRows& rows, int first) {
 }
 
 // These take as many rows as the functions above say; a wide tile writes kWideRows rows whatever it is asked for.
-inline void multiply_tile(int count, const QuantisedRows& rows, const int8_t* panel, const uint16_t* panel_scales,
-                          int num_groups, float* out, int out_stride, const int8_t* ahead, int ahead_lines) {
-    const ProductFunction function = count >= kWideFrom ? wide_product : kTiles.product[count];
-    function(rows, panel, panel_scales, num_groups, out, out_stride, ahead, ahead_lines);
+inline void multiply_tiles(int count, const QuantisedRows& rows, const int8_t* panel, const uint16_t* panel_scales,
+                           int num_groups, float* out, int out_stride, const int8_t* ahead, int ahead_lines) {
+    if (count >= kWideFrom)
+        wide_product(rows, count, panel, panel_scales, num_groups, out, out_stride, ahead, ahead_lines);
+    else
+        kTiles.product[count](rows, panel, panel_scales, num_groups, out, out_stride, ahead, ahead_lines);
 }
 
 inline void dot_tile(int count, const int8_t* rows, int stride, const int32_t* starts, const int8_t* panel,

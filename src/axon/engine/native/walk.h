@@ -105,14 +105,15 @@ class Walk {
             const int count = smaller(kStretch, first_row + num_rows - row);
             for (int panel = first; panel < last; ++panel)
                 multiply_panel(linear, panel, rows, row, count, scratch.tile + (panel - first) * kLanes,
-                               unit_panels * kLanes);
+                               unit_panels * kLanes, row == first_row);
             if (step.adapters && product != kNoProduct) add_adapters(product, first, last, row, count, unit_panels);
             finish(unit, row, count);
         }
     }
 
+    // `is_new`: the panel and the next one have not been read for earlier rows.
     void multiply_panel(const Linear& linear, int panel, const QuantisedRows& rows, int first_row, int num_rows,
-                        float* out, int out_stride) {
+                        float* out, int out_stride, bool is_new) {
         const size_t panel_bytes = static_cast<size_t>(linear.num_inputs) * kLanes;
         const int8_t* weights = linear.panels + panel * panel_bytes;
         const uint16_t* scales = scales_of(linear, panel);
@@ -120,15 +121,16 @@ class Walk {
         const int8_t* ahead = weights + panel_bytes;
         // The next panel comes while this one is worked on: all of it beside a lone tile, half beside each of the first
         // two otherwise. A single row is not worth it: it reads memory in one stream, which the machine foresees.
-        int lines = panel + 1 == linear.num_panels || num_rows == 1 ? 0 : num_rows > rows_at_once(num_rows) ? 2 : 4;
+        const bool is_lone = num_rows <= smaller(rows_at_once(num_rows), kWideRows);
+        int lines = !is_new || panel + 1 == linear.num_panels || num_rows == 1 ? 0 : is_lone ? 4 : 2;
         if (lines > 0)
             for (int i = 0; i < num_groups * kLanes; i += 32) prefetch(scales + num_groups * kLanes + i);
         for (int row = 0, count; row < num_rows; row += count) {
             count = rows_at_once(num_rows - row);
-            multiply_tile(count, rows_from(rows, first_row + row), weights, scales, num_groups,
-                          out + static_cast<size_t>(row) * out_stride, out_stride, ahead, lines);
+            multiply_tiles(count, rows_from(rows, first_row + row), weights, scales, num_groups,
+                           out + static_cast<size_t>(row) * out_stride, out_stride, ahead, lines);
             ahead += panel_bytes / 2;
-            if (row > 0) lines = 0;
+            if (row > 0 || count > kWideRows) lines = 0;
         }
     }
 

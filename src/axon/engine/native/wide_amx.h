@@ -7,16 +7,18 @@ namespace axon {
 namespace {
 
 constexpr int kWideRows = 16;
-constexpr int kWideFrom = 9;     // rows from which a wide product beats narrow ones
-constexpr int kWideDotFrom = 9;  // likewise
+constexpr int kWideFrom = 9;         // rows from which a wide product beats narrow ones
+constexpr int kWideDotFrom = 9;      // likewise
 constexpr int kWideInputs = kGroup;  // a wide dot takes a multiple of these
 
-// Groups that are multiplied before one is scaled: what a tile stores can be loaded only some time later.
-constexpr int kGroupsAhead = 2;
+enum Tile { kSums, kInputs, kPanel };
 
-// How the eight tile registers are used: sums in turns of two, inputs and weights in turns of three.
-enum Tile { kSums = 0, kInputs = 2, kPanel = 5 };
+// 1.5 x 2^23: floats up to 2^22 away from it are all the whole numbers there, one after the other. So a whole number added
+// to its bits is, read as a float, that much more.
+constexpr float kOffset = 12582912.0f;
+constexpr int32_t kOffsetBits = 0x4B400000;
 
+static_assert(kGroup * 128 * 128 < 1 << 22, "a group's sum stays within that");
 static_assert(kGroup % 4 == 0 && kGroup <= 64, "a group is one product");
 static_assert(kWideDotFrom > kTileRows, "the number of rows tells a wide dot from a narrow one");
 
@@ -25,11 +27,9 @@ class WideTiles {
  public:
     WideTiles() {
         Shapes shapes{};
-        for (int turn = 0; turn < 2; ++turn) shapes.set(kSums + turn, kWideRows, 64);
-        for (int turn = 0; turn < 3; ++turn) {
-            shapes.set(kInputs + turn, kWideRows, kGroup);
-            shapes.set(kPanel + turn, kGroup / 4, 64);
-        }
+        shapes.set(kSums, kWideRows, 64);
+        shapes.set(kInputs, kWideRows, kGroup);
+        shapes.set(kPanel, kGroup / 4, 64);
         asm volatile("ldtilecfg %0" ::"m"(shapes));
     }
     ~WideTiles() { asm volatile("tilerelease" ::: "memory"); }
@@ -67,11 +67,14 @@ AXON_INLINE void clear_tile() {
 
 // sums[row][output] += 4 inputs of the row with 4 weights of the output, both signed, for all of the tiles' columns.
 template <int To, int Rows, int Panel>
-AXON_INLINE void multiply_tiles() {
+AXON_INLINE void multiply_registers() {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(To), "i"(Rows), "i"(Panel));
 }
 
-// The totals of 16 rows and 16 outputs, which the whole numbers of group after group are scaled into.
+// The totals of 16 rows and 16 outputs, which the whole numbers of group after group are scaled into. A core that works on
+// tiles has only one of its two units for vectors of 16 products, so nothing else is left to that one: what a conversion to
+// float would do there, the other does by adding the offset, and the multiplication takes it away again. `offsets` are minus
+// the offset times the scales, exactly, and the sum times its scale is rounded once: the bits are those of a conversion.
 struct WideTotals {
     __m512 v[kWideRows];
 
@@ -80,128 +83,117 @@ struct WideTotals {
         for (int m = 0; m < kWideRows; ++m) v[m] = _mm512_setzero_ps();
     }
 
-    // Four rows from `Row` on; `scales` goes on to the next four.
-    template <int Row>
-    AXON_INLINE void add_four(const int32_t* sums, const float*& scales, size_t stride, __m512 output_scales) {
-        asm("" : "+r"(scales));  // one address for four rows: with one for each, there are not registers enough
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-            const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + (Row + i) * kLanes));
-            const __m512 scaled = _mm512_mul_ps(sum, output_scales);
-            v[Row + i] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(scales[i * stride]), v[Row + i]);
-        }
-        scales += 4 * stride;
+    AXON_INLINE void add(const int32_t* sums, const float* scales, size_t stride, __m512 output_scales) {
+        const __m512 offsets = _mm512_mul_ps(output_scales, _mm512_set1_ps(-kOffset));
+        add_four<0>(sums, scales, stride, output_scales, offsets);
+        add_four<4>(sums, scales, stride, output_scales, offsets);
+        add_four<8>(sums, scales, stride, output_scales, offsets);
+        add_four<12>(sums, scales, stride, output_scales, offsets);
     }
 
     AXON_INLINE void write(float* out, int out_stride) const {
 #pragma GCC unroll 16
         for (int m = 0; m < kWideRows; ++m) _mm512_storeu_ps(out + static_cast<size_t>(m) * out_stride, v[m]);
     }
+
+ private:
+    // Four rows from `Row` on; `scales` goes on to the next four.
+    template <int Row>
+    AXON_INLINE void add_four(const int32_t* sums, const float*& scales, size_t stride, __m512 output_scales,
+                              __m512 offsets) {
+        asm("" : "+r"(scales));  // one address for four rows: with one for each, there are not registers enough
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+            const __m512i sum = _mm512_load_si512(sums + (Row + i) * kLanes);
+            const __m512 moved = _mm512_castsi512_ps(_mm512_add_epi32(sum, _mm512_set1_epi32(kOffsetBits)));
+            const __m512 scaled = _mm512_fmadd_ps(moved, output_scales, offsets);
+            v[Row + i] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(scales[i * stride]), v[Row + i]);
+        }
+        scales += 4 * stride;
+    }
 };
 
-// `product` of 16 rows. The rows behind the last are read and computed too; nobody looks at what comes of them.
+// `product` of any number of rows, 16 by 16. The rows behind the last are read and computed too; nobody looks at what comes
+// of them. While a group is scaled, the one behind it is stored, the second is multiplied and the third is loaded, so that
+// each waits for the one before and none for the scaling. The first groups of the next 16 rows follow the last ones of
+// these.
 class WideProduct {
  public:
-    AXON_INLINE WideProduct(const QuantisedRows& rows, const int8_t* panel, const uint16_t* panel_scales, int num_groups,
-                            const int8_t* ahead, int ahead_lines)
+    AXON_INLINE WideProduct(const QuantisedRows& rows, int num_rows, const int8_t* panel, const uint16_t* panel_scales,
+                            int num_groups, const int8_t* ahead, int ahead_lines)
         : values_(rows.values), stride_(rows.stride), scales_(rows.scales), scale_stride_(rows.scale_stride),
-          panel_(panel), panel_scales_(panel_scales), num_groups_(num_groups), ahead_(ahead),
-          ahead_lines_(ahead_lines * kGroup / 16) {}
+          panel_(panel), panel_scales_(panel_scales), num_groups_(num_groups),
+          num_products_((num_rows + kWideRows - 1) / kWideRows * num_groups), ahead_(ahead),
+          ahead_end_(ahead + (ahead_lines > 0 ? 16 * kGroup * num_groups : 0)), ahead_lines_(ahead_lines * kGroup / 16) {}
 
     AXON_INLINE void run(float* out, int out_stride) {
         alignas(64) Sums sums;
+        load(0);
+        multiply(0);
+        store(0, sums[0]);
+        load(1);
+        multiply(1);
+        load(2);
         WideTotals totals;
-        load_panel<0>(0);
-        load_inputs<0>(0);
-        load_panel<1>(1);
-        load_inputs<1>(1);
-        begin<0>(sums);
-        for (int group = 0; !turns<0>(group, sums, totals);) {
-        }
-        totals.write(out, out_stride);
+        for (int done = 0; done < num_products_; ++done) turn(done, sums, totals, out, out_stride);
     }
 
  private:
     const int8_t* values_;
-    size_t stride_;
+    const size_t stride_;
     const float* scales_;
-    size_t scale_stride_;
-    const int8_t* panel_;
-    const uint16_t* panel_scales_;
-    int num_groups_;
+    const size_t scale_stride_;
+    const int8_t* const panel_;
+    const uint16_t* const panel_scales_;
+    const int num_groups_, num_products_;
     const int8_t* ahead_;
-    int ahead_lines_;
+    const int8_t* const ahead_end_;
+    const int ahead_lines_;
+    int loaded_ = 0, scaled_ = 0;  // groups of the 16 rows that are at hand there
 
-    using Sums = int32_t[kGroupsAhead + 1][kWideRows * kLanes];
-    static constexpr int kTurns = (kGroupsAhead + 1) % 4 == 0 ? 12 : 6;  // of two, of three, and of the sums
+    using Sums = int32_t[2][kWideRows * kLanes];
 
-    // Multiplies the first groups.
-    template <int T>
-    AXON_INLINE void begin(Sums& sums) {
-        if constexpr (T < kGroupsAhead) {
-            multiply<T>(T);
-            store<T>(T, sums);
-            load_panel<T + 2>(T + 2);
-            load_inputs<T + 2>(T + 2);
-            begin<T + 1>(sums);
+    // Scales the product behind the `done` first.
+    AXON_INLINE void turn(int done, Sums& sums, WideTotals& totals, float*& out, int out_stride) {
+        store(done + 1, sums[(done + 1) % 2]);
+        multiply(done + 2);
+        load(done + 3);
+        totals.add(sums[done % 2], scales_ + scaled_, scale_stride_, load_halves(panel_scales_ + 16 * scaled_).v);
+        if (ahead_ < ahead_end_)
+            for (int line = 0; line < ahead_lines_; ++line, ahead_ += 64) prefetch(ahead_);
+        if (++scaled_ == num_groups_) {
+            totals.write(out, out_stride);
+            totals = WideTotals();
+            out += static_cast<size_t>(kWideRows) * out_stride;
+            scales_ += kWideRows * scale_stride_;
+            scaled_ = 0;
         }
     }
 
-    // As many groups as it takes until all registers and buffers have their turn again; returns whether it was the last.
-    template <int T>
-    AXON_INLINE bool turns(int& group, Sums& sums, WideTotals& totals) {
-        if (turn<T>(group, sums, totals)) return true;
-        if constexpr (T + 1 < kTurns)
-            return turns<T + 1>(group, sums, totals);
-        else
-            return false;
+    AXON_INLINE void load(int product) {
+        if (product >= num_products_) return;
+        load_tile<kInputs>(values_ + kGroup * loaded_, stride_);
+        load_tile<kPanel>(panel_ + 16 * kGroup * loaded_, 64);
+        if (++loaded_ == num_groups_) {
+            values_ += kWideRows * stride_;
+            loaded_ = 0;
+        }
     }
 
-    // Scales a group while a later one is multiplied and a still later one is loaded.
-    template <int T>
-    AXON_INLINE bool turn(int& group, Sums& sums, WideTotals& totals) {
-        constexpr int kNext = T + kGroupsAhead;
-        const __m512 output_scales = load_halves(panel_scales_ + 16 * group).v;
-        const int32_t* made = sums[T % (kGroupsAhead + 1)];
-        const float* scales = scales_ + group;
-        load_panel<kNext + 2>(group + kGroupsAhead + 2);
-        totals.template add_four<0>(made, scales, scale_stride_, output_scales);
-        load_inputs<kNext + 2>(group + kGroupsAhead + 2);
-        totals.template add_four<4>(made, scales, scale_stride_, output_scales);
-        multiply<kNext>(group + kGroupsAhead);
-        totals.template add_four<8>(made, scales, scale_stride_, output_scales);
-        totals.template add_four<12>(made, scales, scale_stride_, output_scales);
-        store<kNext>(group + kGroupsAhead, sums);
-        for (int line = 0; line < ahead_lines_; ++line, ahead_ += 64) prefetch(ahead_);
-        return ++group == num_groups_;
+    AXON_INLINE void multiply(int product) {
+        if (product >= num_products_) return;
+        clear_tile<kSums>();
+        multiply_registers<kSums, kInputs, kPanel>();
     }
 
-    template <int T>
-    AXON_INLINE void load_panel(int group) {
-        if (group < num_groups_) load_tile<kPanel + T % 3>(panel_ + 16 * kGroup * group, 64);
-    }
-
-    template <int T>
-    AXON_INLINE void load_inputs(int group) {
-        if (group < num_groups_) load_tile<kInputs + T % 3>(values_ + kGroup * group, stride_);
-    }
-
-    template <int T>
-    AXON_INLINE void multiply(int group) {
-        if (group >= num_groups_) return;
-        clear_tile<kSums + T % 2>();
-        multiply_tiles<kSums + T % 2, kInputs + T % 3, kPanel + T % 3>();
-    }
-
-    template <int T>
-    AXON_INLINE void store(int group, Sums& sums) {
-        if (group < num_groups_) store_tile<kSums + T % 2>(sums[T % (kGroupsAhead + 1)]);
+    AXON_INLINE void store(int product, int32_t* sums) {
+        if (product < num_products_) store_tile<kSums>(sums);
     }
 };
 
-inline void wide_product(const QuantisedRows& rows, const int8_t* panel, const uint16_t* panel_scales, int num_groups,
-                         float* out, int out_stride, const int8_t* ahead, int ahead_lines) {
-    WideProduct(rows, panel, panel_scales, num_groups, ahead, ahead_lines).run(out, out_stride);
+inline void wide_product(const QuantisedRows& rows, int num_rows, const int8_t* panel, const uint16_t* panel_scales,
+                         int num_groups, float* out, int out_stride, const int8_t* ahead, int ahead_lines) {
+    WideProduct(rows, num_rows, panel, panel_scales, num_groups, ahead, ahead_lines).run(out, out_stride);
 }
 
 // `dot` of 16 rows.
@@ -210,7 +202,7 @@ inline void wide_dot(const int8_t* rows, int stride, const int8_t* panel, int nu
     for (int k = 0; k < num_inputs; k += kGroup) {
         load_tile<kInputs>(rows + k, stride);
         load_tile<kPanel>(panel + 16 * k, 64);
-        multiply_tiles<kSums, kInputs, kPanel>();
+        multiply_registers<kSums, kInputs, kPanel>();
     }
     store_tile<kSums>(out);
 }

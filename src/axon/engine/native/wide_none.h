@@ -11,7 +11,7 @@ constexpr int kWideInputs = 16;        // a wide dot takes a multiple of these
 
 struct WideTiles {};
 
-inline void wide_product(const QuantisedRows&, const int8_t*, const uint16_t*, int, float*, int, const int8_t*, int) {}
+inline void wide_product(const QuantisedRows&, int, const int8_t*, const uint16_t*, int, float*, int, const int8_t*, int) {}
 inline void wide_dot(const int8_t*, int, const int8_t*, int, int32_t*) {}
 
 }  // namespace
