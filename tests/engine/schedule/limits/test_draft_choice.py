@@ -11,7 +11,8 @@ from axon.engine.drafts import Drafted, DraftRound
 from axon.engine.schedule.limits.acceptance import Acceptance
 from axon.engine.schedule.limits.cost_model import CostModel
 from axon.engine.schedule.limits.draft_choice import CHUNK, Candidate, Choice, DraftCosts, choose, cost_s, expected
-from axon.engine.schedule.limits.draft_ledger import ALLOWANCE, FIRST_STEPS, MOST_STEPS, DraftLedger
+from axon.engine.schedule.limits.draft_ledger import FIRST_STEPS, MOST_STEPS, DraftLedger
+from axon.engine.schedule.limits.lookup_account import ALLOWANCE
 
 CHEAP = DraftCosts(
     num_streams=1, step_s=10.0, row_s=1.0, round_s=0.5, draft_row_s=0.5, spend_s=1000.0, probe_s=1000.0, most=8

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from axon.engine.drafts import Drafted, DraftRound
 from axon.engine.schedule.limits.cost_model import CostModel
 from axon.engine.schedule.limits.draft_choice import DraftCosts
-from axon.engine.schedule.limits.draft_ledger import ALLOWANCE, FIRST_STEPS, DraftLedger
+from axon.engine.schedule.limits.draft_ledger import FIRST_STEPS, DraftLedger
 from axon.engine.schedule.limits.learned_controller import LearnedController
+from axon.engine.schedule.limits.lookup_account import ALLOWANCE
 from tests.engine.schedule.heads_on_machines import Head, Load, Stand
 from tests.engine.schedule.limits.test_learned_controller import make_batch, observe
 from tests.engine.schedule.machines import NEOVERSE, XEON, Day, Machine

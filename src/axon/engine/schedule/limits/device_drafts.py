@@ -5,10 +5,10 @@ nothing can be drafted behind a token that is not known yet. So drafts must brin
 rows cost. What looked-up drafts would bring is known without drafting, by following the tokens that come; what the
 draft model brings is known by probing, which its ledger pays for.
 
-An account bounds what lookups cost where they do not help, as the ledger bounds the draft model's: each step pays in
-1% of its time, each accepted draft the time that it saved, and no step waits for a lookup that the account cannot pay.
-What a step with lookups took beyond its streams is paid as it was measured, because a step with drafts may run other
-kernels than one without; so the time of streams is learned from steps without drafts alone.
+An account bounds what lookups cost where they do not help, as the ledger bounds the draft model's: no step waits for a
+lookup that the account cannot pay. What a step with lookups took beyond its streams is paid as it was measured, because
+a step with drafts may run other kernels than one without; so the time of streams is learned from steps without drafts
+alone.
 """
 
 from dataclasses import replace
@@ -18,7 +18,8 @@ from axon.engine.drafts import Drafted
 from axon.engine.schedule.limits.controller import Forecast, StepLimits
 from axon.engine.schedule.limits.cost_model import CostModel
 from axon.engine.schedule.limits.draft_choice import DraftCosts
-from axon.engine.schedule.limits.draft_ledger import ALLOWANCE, DraftLedger
+from axon.engine.schedule.limits.draft_ledger import DraftLedger
+from axon.engine.schedule.limits.lookup_account import LookupAccount
 
 MOST_STREAMS = 32
 """With more streams nobody looks for drafts: the rows of drafts cost the device too much, and the search the host."""
@@ -26,8 +27,6 @@ MOST_DRAFTS = 192
 """Most draft tokens of a step."""
 _MARGIN = 1.02
 """Factor by which drafts must be expected to raise the tokens a second."""
-_FIRST_STEPS, _MOST_STEPS = 8.0, 64.0
-"""The account of lookups at the start and at most, in times of a step."""
 _FIRST_WAIT = 0.08
 """The device's wait against a step, before any is measured."""
 _LEAST_PRICE = 0.05
@@ -57,8 +56,7 @@ class DeviceDrafts:
         self._streams = CostModel(_FIRST_COSTS, gain_up=0.2, gain_down=0.5)
         self._waits = CostModel(_FIRST_WAITS, gain_up=0.2, gain_down=0.2)
         self._ledger = DraftLedger(most=draft_tokens, on_device=True) if draft_tokens else None
-        self.balance_s: float | None = None
-        """The account of lookups; None before the first step is measured."""
+        self.account = LookupAccount()
         self._row_factor = 1.0
         """Average cost of a draft token against that of one more stream."""
         self._num_surprises = 0.0
@@ -77,9 +75,7 @@ class DeviceDrafts:
         lookups = forecast.expected_lookups(price)
         cost_s = wait_s + lookups.num_drafts * row_s
         speed = (num_streams + lookups.num_accepted) / (step_s + cost_s)
-        looks_up = (
-            lookups.num_drafts > 0 and speed > _MARGIN * num_streams / step_s and cost_s < (self.balance_s or 0.0)
-        )
+        looks_up = lookups.num_drafts > 0 and speed > _MARGIN * num_streams / step_s and self.account.can_pay(cost_s)
         costs = self._model_costs(num_streams, num_attended, 0.0 if looks_up else wait_s)
         if not looks_up and (costs is None or not forecast.would_ask(costs)):
             return plain
@@ -111,8 +107,7 @@ class DeviceDrafts:
         waited_s = 0.0 if drafted.rounds else min(drafted.wait_s, 2 * wait_s)
         looked_up_s = drafts_s * (num_drafts - num_model) / max(num_drafts, 1)
         saved_s = drafted.num_looked_up * step_s / len(spans) - waited_s - looked_up_s
-        balance_s = _FIRST_STEPS * step_s if self.balance_s is None else self.balance_s
-        self.balance_s = min(balance_s + ALLOWANCE * device_s + saved_s, _MOST_STEPS * step_s)
+        self.account.enter(step_s=device_s, plain_s=step_s, saved_s=saved_s)
         costs = self._model_costs(*streams, wait_s)
         if self._ledger is not None and costs is not None:
             self._ledger.observe(

@@ -16,9 +16,8 @@ each draft.
 from axon.engine.drafts import Drafted, DraftRound
 from axon.engine.schedule.limits.cost_model import CostModel
 from axon.engine.schedule.limits.draft_choice import DraftCosts
+from axon.engine.schedule.limits.lookup_account import ALLOWANCE
 
-ALLOWANCE = 0.01
-"""Share of the time of all steps that drafts may cost if they save nothing."""
 FIRST_STEPS, MOST_STEPS, PROBE_STEPS = 32.0, 256.0, 8.0
 """The account at the start, its limit, and the limit of the probes' account, in times of a step."""
 _FIRST_SHARE = 0.25
@@ -26,10 +25,8 @@ _FIRST_SHARE = 0.25
 _DOUBT = 0.98
 """Factor on the belief in measured costs of drafts with each step without any: a delay that made them look too high
 would otherwise keep the draft model from ever being measured again."""
-_GAIN = 0.1
-"""Weight of a step in the averages below."""
-_LEAST_FACTOR, _MOST_FACTOR = 0.2, 5.0
-"""Bounds of one measured time against its prediction, before it enters an average."""
+_GAIN, _MOST_FACTOR = 0.1, 5.0
+"""Weight of a step in the average below, and the most that its time counts against its prediction."""
 _SURPRISE = 4.0
 """Factor above its prediction from which a batch on a device is taken for a delay, as while its graph is recorded."""
 _MOST_SURPRISES = 8
@@ -57,9 +54,7 @@ class DraftLedger:
         self._num_surprises = 0
         """Delays so far that were neither learned nor charged."""
         self._scatter = 1.0
-        """Average time of steps without drafts against their prediction, which estimates from below."""
-        self._row_factor = 1.0
-        """Average cost of a draft token in the target's step against its prediction, which is a straight line."""
+        """Average time of a device's steps without drafts against their prediction, which estimates from below."""
         self._belief = 1.0
         """How far the measured costs are believed, from 1 down to 0 while no more are measured."""
         self.balance_s: float | None = None
@@ -67,10 +62,17 @@ class DraftLedger:
         self._probe_s = 0.0
 
     def costs(
-        self, *, num_streams: int, num_attended: int, streams: CostModel, wait_s: float = 0.0
+        self,
+        *,
+        num_streams: int,
+        num_attended: int,
+        streams: CostModel,
+        row_factor: float = 1.0,
+        wait_s: float = 0.0,
     ) -> DraftCosts | None:
         """The costs of drafts in a step with these streams, by the learned costs of target and draft model; None while
-        the target's are unknown. ``wait_s``: for how long a device then waits; 0 if it waits for lookups anyway."""
+        the target's are unknown. ``row_factor``: what a draft adds to a step, over what the line through its times
+        says. ``wait_s``: for how long a device then waits; 0 if it waits for lookups anyway."""
         if not num_streams or not streams.num_updates:
             return None
         _, row_s, attended_s = streams.costs
@@ -79,7 +81,7 @@ class DraftLedger:
             fixed, row, attended = (_FIRST_SHARE * cost for cost in streams.costs)
         chunks = self._chunks if self._chunks.num_updates else None
         length, step_s = num_attended / num_streams, streams.predict((1.0, num_streams, num_attended))
-        row_s = (1 + self._belief * (self._row_factor - 1)) * max(row_s + attended_s * length, _LEAST_ROW * step_s)
+        row_s = row_factor * max(row_s + attended_s * length, _LEAST_ROW * step_s)
         if self._extra.num_updates:
             extra_s, row_s = self._extra.costs
             wait_s += extra_s if wait_s else 0.0  # beside lookups the step takes the fixed part anyway
@@ -114,9 +116,9 @@ class DraftLedger:
         ``is_plain``: the step had neither prompt tokens nor other drafts, so its time shows what these drafts cost.
         """
         extra_s = num_drafts * costs.row_s
-        if is_plain:
+        if self._on_device and is_plain:
             self._compare(step_s, costs, num_drafts)
-            if self._on_device and num_drafts:
+            if num_drafts:
                 extra_s = min(max(step_s - self._scatter * costs.step_s, 0.0), _MOST_LOSS * costs.step_s)
         self._belief = 1.0 if drafted.rounds else self._belief * _DOUBT
         spent_s = extra_s + sum(self._spent_s(each, costs) for each in drafted.rounds)
@@ -129,18 +131,12 @@ class DraftLedger:
         self._probe_s = min(probe_s + paid_s - drafted.is_probe * spent_s, PROBE_STEPS * costs.step_s)
 
     def _compare(self, step_s: float, costs: DraftCosts, num_drafts: int) -> None:
-        """Learns how far the time of a step is from its prediction, with drafts or without."""
+        """Learns how far the time of a device's step is from its prediction, with drafts or without."""
         if not num_drafts:
             self._scatter += _GAIN * (min(step_s / costs.step_s, _MOST_FACTOR) - self._scatter)
             return
-        if self._on_device:
-            extra_s = step_s - self._scatter * costs.step_s
-            self._extra.update((1.0, num_drafts), max(extra_s, _LEAST_EXTRA * costs.step_s))
-            return
-        predicted_s = num_drafts * costs.row_s / (1 + self._belief * (self._row_factor - 1))
-        factor = (step_s - self._scatter * costs.step_s) / predicted_s
-        factor = min(max(factor, _LEAST_FACTOR), _MOST_FACTOR)
-        self._row_factor += _GAIN * (factor - self._row_factor)
+        extra_s = step_s - self._scatter * costs.step_s
+        self._extra.update((1.0, num_drafts), max(extra_s, _LEAST_EXTRA * costs.step_s))
 
     def _spent_s(self, each: DraftRound, costs: DraftCosts) -> float:
         """Learns from a batch of the draft model; returns what it is charged."""

@@ -24,6 +24,7 @@ from axon.engine.schedule.limits.controller import NO_DRAFTS, Forecast, Outlook,
 from axon.engine.schedule.limits.cost_model import CostModel
 from axon.engine.schedule.limits.draft_choice import DraftCosts
 from axon.engine.schedule.limits.draft_ledger import DraftLedger
+from axon.engine.schedule.limits.lookup_account import LookupAccount
 from axon.engine.schedule.limits.row_factors import RowFactors
 
 _FIRST_TOKENS = 8  # the chunk before any prompt was measured
@@ -34,6 +35,8 @@ _LEAST_SPARE = 0.1  # fraction of the streams' own time left to prompts where th
 _PROBE_EVERY = 16  # steps with prompt tokens between two probes
 _PROBE_APART = 4  # the same after a step, be it a probe, that took far more or less time than predicted
 _SURPRISE = 1.35  # factor between the measured and the predicted time of such a step
+_PLAIN_EVERY = 64  # steps with drafts before one without, which shows what drafts add to the others
+_MOST_LOSS = 2.0  # what the drafts of a step are charged at most, in times of the step without them
 _FIRST_PRICE, _LEAST_PRICE = 0.3, 0.05  # of a draft token: before anything is known, and the lower bound
 # Ratios of the costs before anything is measured: [fixed, row, attended], and [token, attended] of a prompt.
 _FIRST_STREAM_COSTS = (1.0, 0.2, 1 / 4096)
@@ -62,6 +65,9 @@ class LearnedController:
         self._draft_streams = draft_streams
         self._ledger = DraftLedger(most=draft_tokens) if drafts and draft_tokens else None
         self._factors = RowFactors()
+        self._account = LookupAccount()
+        self._num_drafted = 0
+        """Steps with drafts since the last one without prompt tokens and drafts."""
         self._limits = StepLimits(max_prefill_tokens=max_prefill_tokens)
         # Delays lengthen steps and nothing shortens them, so the streams' time is estimated from below.
         self._streams = CostModel(_FIRST_STREAM_COSTS, gain_up=0.2, gain_down=0.5)
@@ -87,8 +93,10 @@ class LearnedController:
             num_tokens = self._most
             if has_prompts and outlook.num_streams:
                 num_tokens = 0 if self._begins_probe() else self.num_prefill_tokens(outlook)
-            price = self.draft_price(outlook) if self._drafts else NO_DRAFTS
-            costs = self._draft_costs(outlook.num_streams, outlook.num_attended)
+            price, costs = NO_DRAFTS, None
+            if self._drafts and self._num_drafted < _PLAIN_EVERY:
+                price = self.draft_price(outlook)
+                costs = self._draft_costs(outlook.num_streams, outlook.num_attended)
             self._limits = StepLimits(max_prefill_tokens=num_tokens, draft_price=price, draft_costs=costs)
         return self._limits
 
@@ -108,7 +116,7 @@ class LearnedController:
     def draft_price(self, outlook: Outlook) -> float:
         """Cost of one more row in the step, as a fraction of what the step yields: one token for each stream."""
         num_streams = outlook.num_streams
-        if not num_streams:
+        if not num_streams or not self._account.can_pay():
             return NO_DRAFTS
         if not self._streams.num_updates:
             return _FIRST_PRICE if num_streams == 1 else NO_DRAFTS
@@ -133,11 +141,11 @@ class LearnedController:
         if not num_rows or step_s <= 0:
             return
         rows = (1.0, num_rows, num_attended)
+        if self._drafts and self._streams.num_updates:
+            self._observe_drafted(num_streams, num_alone, num_rows - num_streams, step_s, drafted, bool(num_tokens))
         if num_tokens:
             self._observe_prompts((num_tokens, num_prompt_attended), step_s, alone_s=self._streams.predict(rows))
         else:
-            if self._drafts and self._streams.num_updates:
-                self._observe_drafted(num_streams, num_alone, num_rows - num_streams, step_s)
             self._observe_streams(rows, step_s)
         if self._ledger is not None:
             self._observe_drafts(self._ledger, batch, drafted, step_s)
@@ -151,22 +159,49 @@ class LearnedController:
         if self._had_many and num_streams:
             self._had_many = False
             self._ledger.resume(self._streams.predict((1.0, num_streams, num_attended)))
-        return self._ledger.costs(num_streams=num_streams, num_attended=num_attended, streams=self._streams)
+        return self._ledger.costs(
+            num_streams=num_streams,
+            num_attended=num_attended,
+            streams=self._streams,
+            row_factor=self._factors.factor(num_streams) if num_streams else 1.0,
+        )
 
     def _observe_drafts(self, ledger: DraftLedger, batch: Batch, drafted: Drafted, step_s: float) -> None:
         streams = [span.end - len(span.drafts) for span in batch.spans if span.is_stream]
         num_drafts = sum(len(span.drafts) for span in batch.spans if span.id in drafted.by_id)
-        costs = ledger.costs(num_streams=len(streams), num_attended=sum(streams), streams=self._streams)
+        costs = ledger.costs(
+            num_streams=len(streams),
+            num_attended=sum(streams),
+            streams=self._streams,
+            row_factor=self._factors.factor(len(streams)) if streams else 1.0,
+        )
         if costs is not None:
-            num_others = sum(len(span.drafts) for span in batch.spans) - num_drafts
-            is_plain = len(streams) == len(batch.spans) and not num_others
-            ledger.observe(drafted, costs, num_drafts=num_drafts, step_s=step_s, is_plain=is_plain)
+            ledger.observe(drafted, costs, num_drafts=num_drafts, step_s=step_s)
 
-    def _observe_drafted(self, num_streams: int, num_attended: int, num_drafts: int, step_s: float) -> None:
+    def _observe_drafted(
+        self,
+        num_streams: int,
+        num_attended: int,
+        num_drafts: int,
+        step_s: float,
+        drafted: Drafted,
+        has_prompts: bool,
+    ) -> None:
+        """Learns what drafts add to a step, and enters what the looked-up ones cost and saved."""
         _, row_s, attended_s = self._streams.costs
         alone_s = self._streams.predict((1.0, num_streams, num_attended))
         row_s += attended_s * num_attended / num_streams
-        self._factors.observe(num_streams, num_drafts, step_s=step_s, alone_s=alone_s, row_s=row_s)
+        plain = self._factors.plain(num_streams)
+        plain_s = alone_s if plain is None else plain * alone_s
+        drafts_s = num_drafts * row_s * self._factors.factor(num_streams)
+        if not has_prompts:
+            self._num_drafted = self._num_drafted + 1 if num_drafts else 0
+            if num_drafts and plain is not None:  # beside prompts nobody knows what took so long
+                drafts_s = min(max(step_s - plain_s, -plain_s), _MOST_LOSS * plain_s)
+            self._factors.observe(num_streams, num_drafts, step_s=step_s, alone_s=alone_s, row_s=row_s)
+        num_looked_up = num_drafts - sum(len(drafts) for drafts in drafted.by_id.values())
+        saved_s = drafted.num_looked_up * plain_s / num_streams - drafts_s * num_looked_up / max(num_drafts, 1)
+        self._account.enter(step_s=step_s, plain_s=plain_s, saved_s=saved_s)
 
     def _begins_probe(self) -> bool:
         """Whether the next step goes without prompt tokens; never two in a row, so that prompts advance."""

@@ -43,6 +43,10 @@ class RowFactors:
         added = self._added.get(num_streams)
         return added.factor / self._scatter[num_streams] if added else 1.0
 
+    def plain(self, num_streams: int) -> float | None:
+        """The time of steps without drafts over its prediction; None before any is measured."""
+        return self._scatter.get(num_streams)
+
     def observe(self, num_streams: int, num_drafts: int, *, step_s: float, alone_s: float, row_s: float) -> None:
         """Takes in a step without prompt tokens. ``alone_s`` is its predicted time without drafts, ``row_s`` that of a
         draft."""
