@@ -1,10 +1,12 @@
 """Runs the tests in several processes, which are forked from the one that has imported and collected them all.
 
 ``TEST_PROCESSES=3`` asks for it. Processes that each began by themselves would each import and collect every test:
-half a minute of processor time on a fresh clone. A file's tests stay together and files are begun in their order: who
-comes to the last test of a file is given the next one. A process that dies fails the test that it ran, and another one
-goes on behind it. A fork shares nothing with its siblings but the sources that were imported, so nothing may be started
-while tests are collected.
+half a minute of processor time on a fresh clone. A file's tests stay together, and who comes to the last test of a file
+is given another one: the next in their order, but the last process the one at the end. Files that take long stand in
+front and wait half of their time, for leases, browsers and streams. Beside three of them the cores would have nothing
+to do; beside two of them and the short ones from the end they have. A process that dies fails the test that it ran, and
+another one goes on behind it. A fork shares nothing with its siblings but the sources that were imported, so nothing
+may be started while tests are collected.
 """
 
 import atexit
@@ -60,6 +62,8 @@ class _Child:
     pid: int
     given: list[int]
     """Tests that it has not begun."""
+    from_end: bool
+    """Whether it takes files from the end."""
     running: int | None = None
     has_ended: bool = False
 
@@ -78,8 +82,10 @@ class _Parent:
 
     def run(self, num_processes: int) -> None:
         try:
-            for _ in range(min(num_processes, len(self.files))):
-                self._fork(self.files.popleft())
+            num_processes = min(num_processes, len(self.files))
+            for number in range(num_processes):
+                from_end = 0 < number == num_processes - 1
+                self._fork(self._take(from_end), from_end)
             while self.children and not (self.session.shouldfail or self.session.shouldstop):
                 for line in wait(list(self.children)):
                     assert isinstance(line, Connection)
@@ -87,7 +93,13 @@ class _Parent:
         finally:
             self._close()
 
-    def _fork(self, given: list[int]) -> None:
+    def _take(self, from_end: bool) -> list[int]:
+        """The tests of one more file; none if all are given out."""
+        if not self.files:
+            return []
+        return self.files.pop() if from_end else self.files.popleft()
+
+    def _fork(self, given: list[int], from_end: bool) -> None:
         self.session.config.get_terminal_writer().flush()
         ours, theirs = Pipe()
         base = self.session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
@@ -98,7 +110,7 @@ class _Parent:
             _live(_Worker(self.session, theirs, given), base / f"process-{self.num_forked}")
         theirs.close()
         self.num_forked += 1
-        self.children[ours] = _Child(pid, list(given))
+        self.children[ours] = _Child(pid, list(given), from_end)
 
     def _hear(self, line: Connection) -> None:
         child = self.children[line]
@@ -108,7 +120,7 @@ class _Parent:
             self._bury(line)
             return
         if kind == "next":
-            following = self.files.popleft() if self.files else []
+            following = self._take(child.from_end)
             child.given += following
             with suppress(OSError):  # it has died meanwhile, which the next turn hears
                 line.send(following)
@@ -142,7 +154,7 @@ class _Parent:
         report = pytest.TestReport(item.nodeid, item.location, {}, "failed", why, "call")
         self.session.config.hook.pytest_runtest_logreport(report=report)
         if child.given:
-            self._fork(child.given)
+            self._fork(child.given, child.from_end)
 
     def _close(self) -> None:
         """Whoever still runs ends at its next word, which nobody hears."""

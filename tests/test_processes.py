@@ -82,6 +82,16 @@ def test_every_test_is_run_once_with_those_of_its_file(run: pytest.Pytester) -> 
         assert (run.path / f"at-exit-{pid}").exists()
 
 
+def test_the_last_process_takes_files_from_the_end(run: pytest.Pytester) -> None:
+    seconds = {"test_1": 1, "test_2": 1, "test_3": 0}
+    text = "from noted import note\nimport time\n\ndef test_it(shared):\n    note('{}', shared)\n    time.sleep({})"
+    run.makepyfile(noted=NOTED, **{name: text.format(name, seconds) for name, seconds in seconds.items()})
+    run.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=3)
+    pids = {name: pid for name, pid, _ in (line.split() for line in (run.path / "notes").read_text().splitlines())}
+    assert pids["test_1"] != pids["test_3"]
+    assert pids["test_2"] == pids["test_3"], "who had the short file is free first"
+
+
 def test_a_process_that_dies_fails_its_test_and_the_rest_is_run(run: pytest.Pytester) -> None:
     run.makepyfile(test_dying=DYING, test_well="def test_a(): pass")
     result = run.runpytest_subprocess("-p", "no:cacheprovider")
