@@ -6,7 +6,8 @@ from collections.abc import Callable
 import structlog
 
 from axon.errors import AxonError
-from axon.ports.store import IdleConversations, SessionTurns, Tombstones
+from axon.ports.conversation_store import IdleConversations
+from axon.ports.store import SessionTurns, Tombstones
 from axon.runtime.clock import Clock
 
 _EVERY_S = 60.0

@@ -7,7 +7,7 @@ from axon.domain.content.item import Item
 from axon.domain.ids import new_id
 from axon.domain.session.conversation import PREFIX, Conversation, Entry, History
 from axon.errors import InvalidInput
-from axon.ports.store import KnownConversations
+from axon.ports.conversation_store import KnownConversations
 from axon.runtime.clock import Clock
 from axon.sessions.branches import Branches
 from axon.sessions.config import SessionsConfig

@@ -17,8 +17,9 @@ from axon.domain.session import conversation as rules
 from axon.domain.session.conversation import Entry, History
 from axon.domain.turn import Turn, TurnState
 from axon.errors import Busy, NotCompleted, NotFound
+from axon.ports.conversation_store import ConversationStore
 from axon.ports.live import Cache, Crowds
-from axon.ports.store import ConversationStore, SessionTurns
+from axon.ports.store import SessionTurns
 from axon.runtime.clock import Clock
 from axon.sessions.config import SessionsConfig
 from axon.sessions.lock import Lock

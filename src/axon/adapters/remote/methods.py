@@ -15,12 +15,12 @@ import msgspec
 
 from axon.adapters.remote.registry import RegistryRows
 from axon.ports.batch_store import BatchStore, FileRecords
+from axon.ports.conversation_store import IdleConversations
 from axon.ports.journal import Journal
 from axon.ports.live import Accounts, Cache, Crowds, Leases, Pins, Presences, Shares, TokenLog, Wakeups
 from axon.ports.queue import Lanes
 from axon.ports.store import (
     AuditStore,
-    IdleConversations,
     KeyStore,
     Markers,
     PinnedSessions,

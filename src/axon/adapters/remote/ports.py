@@ -15,10 +15,10 @@ from axon.adapters.remote.link import Link
 from axon.adapters.remote.methods import Method, methods_of
 from axon.adapters.remote.registry import RemoteRegistry
 from axon.ports.batch_store import BatchStore, FileRecords
+from axon.ports.conversation_store import IdleConversations
 from axon.ports.live import Live
 from axon.ports.store import (
     AuditStore,
-    IdleConversations,
     KeyStore,
     Markers,
     PinnedSessions,

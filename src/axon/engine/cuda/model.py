@@ -15,7 +15,7 @@ from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
 from axon.engine.cuda.memory.kv_memory import KVBlocks
 from axon.engine.cuda.memory.scratch import Scratch
 from axon.engine.cuda.products.products import Products
-from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate, round_rows
+from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate, norm_warps, round_rows
 from axon.engine.cuda.rows import FP8, Parts, Rows, empty_rows
 from axon.engine.cuda.weights.layers import Layer, Matrix, Source, load_layer
 from axon.engine.cuda.weights.packed import Packed
@@ -25,8 +25,7 @@ from axon.engine.parallel.group import Alone, Group
 if TYPE_CHECKING:
     from axon.engine.cuda.adapters.adapter_pages import CudaAdapters
 
-_GATE_WIDTH = 1024
-_FEW = 64
+_GATE_WIDTH, _FEW = 1024, 64
 
 
 class CudaLlama:
@@ -278,7 +277,7 @@ class CudaLlama:
             inputs["ids"], sampled, self._embedding, residual, self._layers[0].input_norm,
             normed.values, _scales(normed), kv.tables, places, blocks, self.architecture.rms_norm_eps,
             SIZE=size, WIDTH=width, UPDATE=update, QUANTISED=normed.scales is not None, PDL=pdl,
-            FACTOR=self._embedding_factor, **launch(num_warps=_norm_warps(width), pdl=pdl),
+            FACTOR=self._embedding_factor, **launch(num_warps=norm_warps(width), pdl=pdl),
         )  # fmt: skip
 
     def _embed_part(
@@ -331,7 +330,7 @@ class CudaLlama:
 
     def _warps(self, num_rows: int, width: int) -> int:
         """Warps for a row of a norm: twice as many in fp8 where there are few rows, which wait for each other."""
-        usual = _norm_warps(width)
+        usual = norm_warps(width)
         return 2 * usual if self.is_fp8 and num_rows <= _FEW and width > 2048 else usual
 
     def _gate(self, parts: Parts, gated: Rows, *, pdl: bool) -> None:
@@ -352,7 +351,7 @@ class CudaLlama:
         width = ceil_pow2(size)
         round_rows[(count,)](
             rows, target.values, _scales(target),
-            SIZE=size, WIDTH=width, PDL=pdl, **launch(num_warps=_norm_warps(width), pdl=pdl),
+            SIZE=size, WIDTH=width, PDL=pdl, **launch(num_warps=norm_warps(width), pdl=pdl),
         )  # fmt: skip
         return target
 
@@ -392,16 +391,10 @@ class CudaLlama:
     @property
     def num_weights(self) -> int:
         """Weights that each token is multiplied with."""
-        total = (
-            sum(math.prod(each.shape) for layer in self._layers for each in layer.matrices) + self._head.values.numel()
-        )
-        return total - self.architecture.num_idle_parameters()
+        in_layers = sum(math.prod(each.shape) for layer in self._layers for each in layer.matrices)
+        return in_layers + self._head.values.numel() - self.architecture.num_idle_parameters()
 
 
 def _scales(rows: Rows) -> torch.Tensor:
     """The rows' scales; where there are none, any tensor stands in, which no kernel writes."""
     return rows.values if rows.scales is None else rows.scales
-
-
-def _norm_warps(width: int) -> int:
-    return 8 if width > 2048 else 4 if width > 512 else 1

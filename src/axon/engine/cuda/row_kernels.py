@@ -267,3 +267,8 @@ def write_tables(tables: tl.tensor, places: tl.tensor, blocks: tl.tensor, WIDTH:
     at = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     place = tl.load(places + at)
     tl.store(tables + place, tl.load(blocks + at), mask=place >= 0)
+
+
+def norm_warps(width: int) -> int:
+    """Warps for a row of so many values."""
+    return 8 if width > 2048 else 4 if width > 512 else 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from axon.engine.load.config_numbers import check_sizes, read_epsilon
 from axon.engine.load.family import FAMILIES, ExpertKeys, Family, family_of
 from axon.engine.load.quantisation import check_quantisation, is_fp8
 from axon.engine.load.rope import Rope, positive, read_rope, rope_kind, trained_len
@@ -164,25 +165,8 @@ class Architecture:
         return shapes
 
 
-_MOST = {
-    "vocab_size": 1 << 30,
-    "hidden_size": 1 << 24,
-    "intermediate_size": 1 << 24,
-    "moe_intermediate_size": 1 << 24,
-    "num_hidden_layers": 10_000,
-    "num_attention_heads": 1 << 16,
-    "num_key_value_heads": 1 << 16,
-    "num_experts": 1 << 12,
-    "num_local_experts": 1 << 12,
-    "num_experts_per_tok": 1 << 8,
-    "head_dim": 1 << 16,
-    "max_position_embeddings": 1 << 40,
-}
-"""Sizes in a config.json, and what none of them exceeds."""
 _MAX_WINDOW = 1 << 30
 """A sliding window is no longer, in tokens; kernels take it as an int."""
-_DERIVED = ("num_key_value_heads", "head_dim")
-"""Sizes that follow from the others where they are null or 0."""
 
 
 def read_architecture(model_dir: Path) -> Architecture:
@@ -193,7 +177,7 @@ def read_architecture(model_dir: Path) -> Architecture:
     try:
         family = family_of(config)
         _refuse_unsupported(config, family)
-        _check_sizes(config)
+        check_sizes(config)
         found = Architecture(
             vocab_size=config["vocab_size"],
             hidden_size=config["hidden_size"],
@@ -202,7 +186,7 @@ def read_architecture(model_dir: Path) -> Architecture:
             num_heads=config["num_attention_heads"],
             num_kv_heads=config.get("num_key_value_heads") or config["num_attention_heads"],
             head_dim=config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
-            rms_norm_eps=_read_epsilon(config),
+            rms_norm_eps=read_epsilon(config),
             rope=_read_rope(config, family, family.rope_theta),
             local_rope=_read_local_rope(config, family) if family.local_theta else None,
             windows=_read_windows(config, family) if family.window_pattern else (),
@@ -234,13 +218,6 @@ def unknown_family(model_dir: Path) -> str:
     return ""
 
 
-def _read_epsilon(config: Mapping[str, Any]) -> float:
-    epsilon = config.get("rms_norm_eps", 1e-6)
-    if not isinstance(epsilon, int | float) or not 0 <= epsilon < math.inf:
-        raise ValueError("rms_norm_eps is no number from 0 on")
-    return float(epsilon)
-
-
 def _read_query_scalar(config: Mapping[str, Any], family: Family) -> float:
     return float(positive("query_pre_attn_scalar", config.get("query_pre_attn_scalar", family.query_scalar)))
 
@@ -254,16 +231,6 @@ def _check_heads(architecture: Architecture) -> None:
         rotated = rope.rotary_dim(head_dim)
         if not 0 < rotated <= head_dim or rotated % 2:
             raise ValueError(f"{rotated} dimensions of a head are rotated, in place of an even number up to {head_dim}")
-
-
-def _check_sizes(config: Mapping[str, Any]) -> None:
-    """Raises ``ValueError`` for a size that no model has; one that is missing is found later."""
-    for name, most in _MOST.items():
-        size = config.get(name)
-        if name not in config or (not size and name in _DERIVED):
-            continue
-        if type(size) is not int or not 0 < size <= most:
-            raise ValueError(f"{name} is no whole number from 1 to {most:,}")
 
 
 _REFUSED = {

@@ -142,7 +142,13 @@ class LearnedController:
             return
         rows = (1.0, num_rows, num_attended)
         if self._drafts and self._streams.num_updates:
-            self._observe_drafted(num_streams, num_alone, num_rows - num_streams, step_s, drafted, bool(num_tokens))
+            self._observe_drafted(
+                Outlook(num_streams, num_alone),
+                drafted,
+                num_drafts=num_rows - num_streams,
+                step_s=step_s,
+                has_prompts=num_tokens > 0,
+            )
         if num_tokens:
             self._observe_prompts((num_tokens, num_prompt_attended), step_s, alone_s=self._streams.predict(rows))
         else:
@@ -179,28 +185,23 @@ class LearnedController:
             ledger.observe(drafted, costs, num_drafts=num_drafts, step_s=step_s)
 
     def _observe_drafted(
-        self,
-        num_streams: int,
-        num_attended: int,
-        num_drafts: int,
-        step_s: float,
-        drafted: Drafted,
-        has_prompts: bool,
+        self, alone: Outlook, drafted: Drafted, *, num_drafts: int, step_s: float, has_prompts: bool
     ) -> None:
-        """Learns what drafts add to a step, and enters what the looked-up ones cost and saved."""
+        """Learns what drafts add to a step, and enters what the looked-up ones cost and saved. ``alone``: its streams
+        without drafts."""
         _, row_s, attended_s = self._streams.costs
-        alone_s = self._streams.predict((1.0, num_streams, num_attended))
-        row_s += attended_s * num_attended / num_streams
-        plain = self._factors.plain(num_streams)
+        row_s += attended_s * alone.num_attended / alone.num_streams
+        alone_s = self._streams.predict((1.0, alone.num_streams, alone.num_attended))
+        plain = self._factors.plain(alone.num_streams)
         plain_s = alone_s if plain is None else plain * alone_s
-        drafts_s = num_drafts * row_s * self._factors.factor(num_streams)
+        drafts_s = num_drafts * row_s * self._factors.factor(alone.num_streams)
         if not has_prompts:
             self._num_drafted = self._num_drafted + 1 if num_drafts else 0
             if num_drafts and plain is not None:  # beside prompts nobody knows what took so long
                 drafts_s = min(max(step_s - plain_s, -plain_s), _MOST_LOSS * plain_s)
-            self._factors.observe(num_streams, num_drafts, step_s=step_s, alone_s=alone_s, row_s=row_s)
+            self._factors.observe(alone.num_streams, num_drafts, step_s=step_s, alone_s=alone_s, row_s=row_s)
         num_looked_up = num_drafts - sum(len(drafts) for drafts in drafted.by_id.values())
-        saved_s = drafted.num_looked_up * plain_s / num_streams - drafts_s * num_looked_up / max(num_drafts, 1)
+        saved_s = drafted.num_looked_up * plain_s / alone.num_streams - drafts_s * num_looked_up / max(num_drafts, 1)
         self._account.enter(step_s=step_s, plain_s=plain_s, saved_s=saved_s)
 
     def _begins_probe(self) -> bool:
