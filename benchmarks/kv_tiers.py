@@ -176,7 +176,7 @@ def main() -> int:
     print(f"\nratio {ratio:.3f}, promised at most {MOST[device]}")
     line = json.dumps(head | {"rows": rounded(rows)})
     if options.save:
-        path = ROOT / "benchmarks" / "results" / f"kv_tiers-{device}.json"
+        path = ROOT / "benchmarks" / "results" / f"kv-tiers-{device}-{head['at'][:10]}.json"
         path.write_text(line + "\n")
     print(line)
     return int(ratio > MOST[device] and not options.smoke)

@@ -1,12 +1,11 @@
 """Runs the tests in several processes, which are forked from the one that has imported and collected them all.
 
 ``TEST_PROCESSES=3`` asks for it. Processes that each began by themselves would each import and collect every test:
-half a minute of processor time on a fresh clone. A file's tests stay together, and who comes to the last test of a file
-is given another one: the next in their order, but the last process the one at the end. Files that take long stand in
-front and wait half of their time, for leases, browsers and streams. Beside three of them the cores would have nothing
-to do; beside two of them and the short ones from the end they have. A process that dies fails the test that it ran, and
-another one goes on behind it. A fork shares nothing with its siblings but the sources that were imported, so nothing
-may be started while tests are collected.
+half a minute of processor time on a fresh clone. A file's tests stay together, and who comes to the last test of a
+file is given another one. The last process takes files from the end of the order, the others from the front: long
+files stand in front and mostly wait, for leases, browsers and streams, so that running only those would leave cores
+idle. A process that dies fails the test that it ran, and another one goes on behind it. A fork shares nothing with its
+siblings but the sources that were imported, so nothing may be started while tests are collected.
 """
 
 import atexit

@@ -83,10 +83,12 @@ def test_every_test_is_run_once_with_those_of_its_file(run: pytest.Pytester) -> 
 
 
 def test_the_last_process_takes_files_from_the_end(run: pytest.Pytester) -> None:
-    seconds = {"test_1": 1, "test_2": 1, "test_3": 0}
-    text = "from noted import note\nimport time\n\ndef test_it(shared):\n    note('{}', shared)\n    time.sleep({})"
-    run.makepyfile(noted=NOTED, **{name: text.format(name, seconds) for name, seconds in seconds.items()})
-    run.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=3)
+    """A process asks for its next file before the last test of its present one, so each file has two tests."""
+    seconds = {"test_1": 2, "test_2": 0, "test_3": 0}
+    head = "from noted import note\nimport time\n\n"
+    text = head + "def test_a(shared):\n    note('{}', shared)\n    time.sleep({})\n\ndef test_b(): pass"
+    run.makepyfile(noted=NOTED, **{name: text.format(name, each) for name, each in seconds.items()})
+    run.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=6)
     pids = {name: pid for name, pid, _ in (line.split() for line in (run.path / "notes").read_text().splitlines())}
     assert pids["test_1"] != pids["test_3"]
     assert pids["test_2"] == pids["test_3"], "who had the short file is free first"

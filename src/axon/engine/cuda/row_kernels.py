@@ -270,5 +270,5 @@ def write_tables(tables: tl.tensor, places: tl.tensor, blocks: tl.tensor, WIDTH:
 
 
 def norm_warps(width: int) -> int:
-    """Warps for a row of so many values."""
+    """Number of warps of a norm for rows of ``width`` values."""
     return 8 if width > 2048 else 4 if width > 512 else 1

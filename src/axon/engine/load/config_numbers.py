@@ -34,7 +34,8 @@ def check_sizes(config: Mapping[str, Any]) -> None:
 
 
 def read_epsilon(config: Mapping[str, Any]) -> float:
-    """What keeps a norm from dividing by nothing; raises ``ValueError``."""
+    """Reads ``rms_norm_eps``, which is added to the mean square so that a norm never divides by zero; raises
+    ``ValueError``."""
     epsilon = config.get("rms_norm_eps", 1e-6)
     if not isinstance(epsilon, int | float) or not 0 <= epsilon < math.inf:
         raise ValueError("rms_norm_eps is no number from 0 on")

@@ -213,7 +213,7 @@ class AttentionBlock {
     }
 
     void score(int num_rows, int num_blocks) {
-        alignas(64) int32_t products[kMostRowsAtOnce * kLanes];
+        alignas(64) int32_t products[kMostDotsAtOnce * kLanes];
         const int dim = model_.dim_stride;
         for (int block = 0; block < num_blocks; ++block) {
             uint8_t* head = scratch_.blocks[block];

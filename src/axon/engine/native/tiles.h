@@ -30,7 +30,7 @@ constexpr TileFunctions make_tile_functions() {
 }
 
 constexpr TileFunctions kTiles = make_tile_functions();
-constexpr int kMostRowsAtOnce = kTileRows > kWideRows ? kTileRows : kWideRows;
+constexpr int kMostDotsAtOnce = kTileRows > kWideRows ? kTileRows : kWideRows;
 
 inline int smaller(int a, int b) { return a < b ? a : b; }
 
@@ -56,7 +56,7 @@ inline QuantisedRows rows_from(const QuantisedRows& rows, int first) {
     return {rows.values + row * rows.stride, rows.scales + group, rows.starts + group, rows.stride, rows.scale_stride};
 }
 
-// These take as many rows as the functions above say; a wide tile writes kWideRows rows whatever it is asked for.
+// `count` comes from rows_at_once or dots_at_once. A wide product writes whole tiles: `count` rounded up to kWideRows.
 inline void multiply_tiles(int count, const QuantisedRows& rows, const int8_t* panel, const uint16_t* panel_scales,
                            int num_groups, float* out, int out_stride, const int8_t* ahead, int ahead_lines) {
     if (count >= kWideFrom)

@@ -111,7 +111,7 @@ class Walk {
         }
     }
 
-    // `is_new`: the panel and the next one have not been read for earlier rows.
+    // `is_new`: this is the first stretch of rows; later ones find the panels in a cache.
     void multiply_panel(const Linear& linear, int panel, const QuantisedRows& rows, int first_row, int num_rows,
                         float* out, int out_stride, bool is_new) {
         const size_t panel_bytes = static_cast<size_t>(linear.num_inputs) * kLanes;

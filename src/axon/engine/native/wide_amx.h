@@ -13,8 +13,8 @@ constexpr int kWideInputs = kGroup;  // a wide dot takes a multiple of these
 
 enum Tile { kSums, kInputs, kPanel };
 
-// 1.5 x 2^23: floats up to 2^22 away from it are all the whole numbers there, one after the other. So a whole number added
-// to its bits is, read as a float, that much more.
+// Converts integers to floats by a magic number: from 2^23 to 2^24 neighbouring floats are neighbouring integers, so that
+// adding n to the bits of 1.5 x 2^23 adds n to its value, for |n| <= 2^22.
 constexpr float kOffset = 12582912.0f;
 constexpr int32_t kOffsetBits = 0x4B400000;
 
@@ -71,10 +71,10 @@ AXON_INLINE void multiply_registers() {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(To), "i"(Rows), "i"(Panel));
 }
 
-// The totals of 16 rows and 16 outputs, which the whole numbers of group after group are scaled into. A core that works on
-// tiles has only one of its two units for vectors of 16 products, so nothing else is left to that one: what a conversion to
-// float would do there, the other does by adding the offset, and the multiplication takes it away again. `offsets` are minus
-// the offset times the scales, exactly, and the sum times its scale is rounded once: the bits are those of a conversion.
+// The totals of 16 rows and 16 outputs, which the whole numbers of group after group are scaled into. After a tile
+// instruction, 512-bit multiplications run at half their rate for some 40 ns; integer additions do not. So an addition of the
+// offset replaces the conversion, and a fused multiplication subtracts it again: `offsets` are minus the offset times the
+// scales, exactly, and the sum times its scale is rounded once. The bits are those of a conversion.
 struct WideTotals {
     __m512 v[kWideRows];
 
@@ -114,9 +114,8 @@ struct WideTotals {
 };
 
 // `product` of any number of rows, 16 by 16. The rows behind the last are read and computed too; nobody looks at what comes
-// of them. While a group is scaled, the one behind it is stored, the second is multiplied and the third is loaded, so that
-// each waits for the one before and none for the scaling. The first groups of the next 16 rows follow the last ones of
-// these.
+// of them. A software pipeline: while product i is scaled, i + 1 is stored, i + 2 multiplied and i + 3 loaded, also across
+// the border between two tiles of 16 rows.
 class WideProduct {
  public:
     AXON_INLINE WideProduct(const QuantisedRows& rows, int num_rows, const int8_t* panel, const uint16_t* panel_scales,
@@ -153,7 +152,7 @@ class WideProduct {
 
     using Sums = int32_t[2][kWideRows * kLanes];
 
-    // Scales the product behind the `done` first.
+    // Scales product number `done`.
     AXON_INLINE void turn(int done, Sums& sums, WideTotals& totals, float*& out, int out_stride) {
         store(done + 1, sums[(done + 1) % 2]);
         multiply(done + 2);

@@ -113,3 +113,14 @@ def test_drafts_that_begin_to_pay_are_tried_again() -> None:
     stand.run(STEPS, drafts=4, right=0)
     took_s, plain_s = stand.run(STEPS, drafts=4, right=4)
     assert plain_s > 1.05 * took_s
+
+
+def test_drafts_of_a_model_are_paid_elsewhere_also_those_that_were_cut_before_the_step() -> None:
+    controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0, drafts=True)
+    for _ in range(20):
+        controller.observe(make_batch(2, 0), step_s=0.01, compute_s=0.01)
+    before = controller._account.balance_s
+    assert before is not None
+    drafted = Drafted(by_id={"0": [1, 2, 3, 4]})
+    controller.observe(make_batch(2, 1), step_s=0.02, compute_s=0.02, drafted=drafted)
+    assert controller._account.balance_s == pytest.approx(before + ALLOWANCE * 0.02)

@@ -56,7 +56,7 @@ class DeviceDrafts:
         self._streams = CostModel(_FIRST_COSTS, gain_up=0.2, gain_down=0.5)
         self._waits = CostModel(_FIRST_WAITS, gain_up=0.2, gain_down=0.2)
         self._ledger = DraftLedger(most=draft_tokens, on_device=True) if draft_tokens else None
-        self.account = LookupAccount()
+        self._account = LookupAccount()
         self._row_factor = 1.0
         """Average cost of a draft token against that of one more stream."""
         self._num_surprises = 0.0
@@ -75,7 +75,7 @@ class DeviceDrafts:
         lookups = forecast.expected_lookups(price)
         cost_s = wait_s + lookups.num_drafts * row_s
         speed = (num_streams + lookups.num_accepted) / (step_s + cost_s)
-        looks_up = lookups.num_drafts > 0 and speed > _MARGIN * num_streams / step_s and self.account.can_pay(cost_s)
+        looks_up = lookups.num_drafts > 0 and speed > _MARGIN * num_streams / step_s and self._account.can_pay(cost_s)
         costs = self._model_costs(num_streams, num_attended, 0.0 if looks_up else wait_s)
         if not looks_up and (costs is None or not forecast.would_ask(costs)):
             return plain
@@ -107,7 +107,7 @@ class DeviceDrafts:
         waited_s = 0.0 if drafted.rounds else min(drafted.wait_s, 2 * wait_s)
         looked_up_s = drafts_s * (num_drafts - num_model) / max(num_drafts, 1)
         saved_s = drafted.num_looked_up * step_s / len(spans) - waited_s - looked_up_s
-        self.account.enter(step_s=device_s, plain_s=step_s, saved_s=saved_s)
+        self._account.enter(step_s=device_s, plain_s=step_s, saved_s=saved_s)
         costs = self._model_costs(*streams, wait_s)
         if self._ledger is not None and costs is not None:
             self._ledger.observe(

@@ -36,7 +36,7 @@ _MOST_LOSS = 16.0
 _LEAST_EXTRA = 0.001
 """Lower bound of the time that drafts add to a device's step, as it is learned, in times of a step."""
 _LEAST_ROW = 0.02
-"""A row's part of a step's time that is corrected by what is measured, where the line through times gives none."""
+"""Lower bound of what a row costs, in times of a step."""
 
 
 class DraftLedger:
@@ -71,8 +71,8 @@ class DraftLedger:
         wait_s: float = 0.0,
     ) -> DraftCosts | None:
         """The costs of drafts in a step with these streams, by the learned costs of target and draft model; None while
-        the target's are unknown. ``row_factor``: what a draft adds to a step, over what the line through its times
-        says. ``wait_s``: for how long a device then waits; 0 if it waits for lookups anyway."""
+        the target's are unknown. ``row_factor``: measured over predicted time that a draft adds to a
+        step. ``wait_s``: for how long a device then waits; 0 if it waits for lookups anyway."""
         if not num_streams or not streams.num_updates:
             return None
         _, row_s, attended_s = streams.costs
@@ -81,7 +81,7 @@ class DraftLedger:
             fixed, row, attended = (_FIRST_SHARE * cost for cost in streams.costs)
         chunks = self._chunks if self._chunks.num_updates else None
         length, step_s = num_attended / num_streams, streams.predict((1.0, num_streams, num_attended))
-        row_s = row_factor * max(row_s + attended_s * length, _LEAST_ROW * step_s)
+        row_s = max(row_factor * (row_s + attended_s * length), _LEAST_ROW * step_s)
         if self._extra.num_updates:
             extra_s, row_s = self._extra.costs
             wait_s += extra_s if wait_s else 0.0  # beside lookups the step takes the fixed part anyway
@@ -113,7 +113,8 @@ class DraftLedger:
         """Takes in a step: what the draft model took, how many drafts the step computed and how many were accepted.
 
         ``costs`` are those of its streams without drafts, ``step_s`` is the time of the step without the draft model.
-        ``is_plain``: the step had neither prompt tokens nor other drafts, so its time shows what these drafts cost.
+        ``is_plain``, of a device: the step had neither prompt tokens nor other drafts, so its time shows what these
+        drafts cost.
         """
         extra_s = num_drafts * costs.row_s
         if self._on_device and is_plain:

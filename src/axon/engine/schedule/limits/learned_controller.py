@@ -67,7 +67,7 @@ class LearnedController:
         self._factors = RowFactors()
         self._account = LookupAccount()
         self._num_drafted = 0
-        """Steps with drafts since the last one without prompt tokens and drafts."""
+        """Steps with drafts since the last step that had neither drafts nor prompt tokens."""
         self._limits = StepLimits(max_prefill_tokens=max_prefill_tokens)
         # Delays lengthen steps and nothing shortens them, so the streams' time is estimated from below.
         self._streams = CostModel(_FIRST_STREAM_COSTS, gain_up=0.2, gain_down=0.5)
@@ -94,7 +94,8 @@ class LearnedController:
             if has_prompts and outlook.num_streams:
                 num_tokens = 0 if self._begins_probe() else self.num_prefill_tokens(outlook)
             price, costs = NO_DRAFTS, None
-            if self._drafts and self._num_drafted < _PLAIN_EVERY:
+            is_plain_due = self._num_drafted >= _PLAIN_EVERY and not (has_prompts and num_tokens)
+            if self._drafts and not is_plain_due:
                 price = self.draft_price(outlook)
                 costs = self._draft_costs(outlook.num_streams, outlook.num_attended)
             self._limits = StepLimits(max_prefill_tokens=num_tokens, draft_price=price, draft_costs=costs)
@@ -126,13 +127,14 @@ class LearnedController:
 
     def observe(self, batch: Batch, *, step_s: float, compute_s: float, drafted: Drafted = NOTHING_DRAFTED) -> None:
         """Updates the costs by the wall time of the whole step: the streams wait for its planning too."""
-        num_rows = num_attended = num_tokens = num_prompt_attended = num_streams = num_alone = 0
+        num_rows = num_attended = num_tokens = num_prompt_attended = num_streams = num_alone = num_looked_up = 0
         for span in batch.spans:
             count = len(span.token_ids)
             attended = count * (2 * span.first + count) // 2
             if span.is_stream:  # a draft token takes the same path through the model as a stream's token
                 num_streams += 1
                 num_alone += span.end - len(span.drafts)
+                num_looked_up += 0 if span.id in drafted.by_id else len(span.drafts)
                 num_rows += count
                 num_attended += attended
             else:
@@ -144,8 +146,9 @@ class LearnedController:
         if self._drafts and self._streams.num_updates:
             self._observe_drafted(
                 Outlook(num_streams, num_alone),
-                drafted,
                 num_drafts=num_rows - num_streams,
+                num_looked_up=num_looked_up,
+                num_right=drafted.num_looked_up,
                 step_s=step_s,
                 has_prompts=num_tokens > 0,
             )
@@ -185,23 +188,30 @@ class LearnedController:
             ledger.observe(drafted, costs, num_drafts=num_drafts, step_s=step_s)
 
     def _observe_drafted(
-        self, alone: Outlook, drafted: Drafted, *, num_drafts: int, step_s: float, has_prompts: bool
+        self,
+        alone: Outlook,
+        *,
+        num_drafts: int,
+        num_looked_up: int,
+        num_right: int,
+        step_s: float,
+        has_prompts: bool,
     ) -> None:
-        """Learns what drafts add to a step, and enters what the looked-up ones cost and saved. ``alone``: its streams
-        without drafts."""
+        """Learns what drafts add to a step, and enters what the looked-up ones cost and saved. ``alone``: the step's
+        streams without drafts; ``num_right`` of ``num_looked_up`` were accepted."""
         _, row_s, attended_s = self._streams.costs
         row_s += attended_s * alone.num_attended / alone.num_streams
         alone_s = self._streams.predict((1.0, alone.num_streams, alone.num_attended))
         plain = self._factors.plain(alone.num_streams)
         plain_s = alone_s if plain is None else plain * alone_s
-        drafts_s = num_drafts * row_s * self._factors.factor(alone.num_streams)
+        drafts_s = num_drafts * row_s * self._factors.factor(alone.num_streams) * plain_s / alone_s
         if not has_prompts:
             self._num_drafted = self._num_drafted + 1 if num_drafts else 0
             if num_drafts and plain is not None:  # beside prompts nobody knows what took so long
-                drafts_s = min(max(step_s - plain_s, -plain_s), _MOST_LOSS * plain_s)
+                # Steps scatter around their prediction, so one with drafts may be shorter than one without.
+                drafts_s = min(step_s - plain_s, _MOST_LOSS * plain_s)
             self._factors.observe(alone.num_streams, num_drafts, step_s=step_s, alone_s=alone_s, row_s=row_s)
-        num_looked_up = num_drafts - sum(len(drafts) for drafts in drafted.by_id.values())
-        saved_s = drafted.num_looked_up * plain_s / alone.num_streams - drafts_s * num_looked_up / max(num_drafts, 1)
+        saved_s = num_right * plain_s / alone.num_streams - drafts_s * num_looked_up / max(num_drafts, 1)
         self._account.enter(step_s=step_s, plain_s=plain_s, saved_s=saved_s)
 
     def _begins_probe(self) -> bool:

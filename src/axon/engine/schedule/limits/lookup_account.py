@@ -1,9 +1,8 @@
-"""The account that bounds what looked-up drafts cost where they do not help. Reads no clock.
+"""A token bucket in seconds that bounds what looked-up drafts cost where they do not help. Reads no clock.
 
-Every step pays in a small share of its time, every accepted draft the time of the token that it saved, and what drafts
-added to a step is paid out. Where nothing is left, no drafts are looked up until the steps have paid in enough for one
-more try. So drafts that cost more time than they save, for whatever reason, cost no more than that share, beside what
-the account begins with and what was saved before, up to a limit.
+Each step adds 1% of its time and each accepted draft the time of one token; the time that drafts added to a step is
+taken out. While the bucket is empty nothing is looked up. The bound is as good as the estimate of a step's time without
+drafts: where other processes slow some steps down, it may be exceeded.
 """
 
 ALLOWANCE = 0.01
@@ -13,14 +12,14 @@ _FIRST_STEPS, _MOST_STEPS = 8.0, 64.0
 
 
 class LookupAccount:
-    """What lookups may still cost, in seconds."""
+    """Seconds that lookups may still cost."""
 
     def __init__(self) -> None:
         self.balance_s: float | None = None
         """None before the first step is measured."""
 
     def can_pay(self, cost_s: float = 0.0) -> bool:
-        """Whether there is more than this."""
+        """Whether more than ``cost_s`` seconds are left; True before the first step is measured."""
         return self.balance_s is None or self.balance_s > cost_s
 
     def enter(self, *, step_s: float, plain_s: float, saved_s: float) -> None:

@@ -44,7 +44,8 @@ class RowFactors:
         return added.factor / self._scatter[num_streams] if added else 1.0
 
     def plain(self, num_streams: int) -> float | None:
-        """The time of steps without drafts over its prediction; None before any is measured."""
+        """Measured over predicted time of steps without drafts beside so many streams, an exponential moving average;
+        None before the first."""
         return self._scatter.get(num_streams)
 
     def observe(self, num_streams: int, num_drafts: int, *, step_s: float, alone_s: float, row_s: float) -> None:
