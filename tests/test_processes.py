@@ -31,6 +31,11 @@ import os, pathlib, time
 def note(name, base):
     with open("notes", "a") as notes:
         notes.write(f"{name} {os.getpid()} {base}\\n")
+
+def wait_for(name):
+    ends_at = time.monotonic() + 60
+    while name not in pathlib.Path("notes").read_text() and time.monotonic() < ends_at:
+        time.sleep(0.01)
 """
 FILE = """
 from noted import note
@@ -84,14 +89,18 @@ def test_every_test_is_run_once_with_those_of_its_file(run: pytest.Pytester) -> 
 
 def test_the_last_process_takes_files_from_the_end(run: pytest.Pytester) -> None:
     """A process asks for its next file before the last test of its present one, so each file has two tests."""
-    seconds = {"test_1": 2, "test_2": 0, "test_3": 0}
-    head = "from noted import note\nimport time\n\n"
-    text = head + "def test_a(shared):\n    note('{}', shared)\n    time.sleep({})\n\ndef test_b(): pass"
-    run.makepyfile(noted=NOTED, **{name: text.format(name, each) for name, each in seconds.items()})
+    head = "from noted import note, wait_for\n\ndef test_a(shared):\n    note('{}', shared)\n"
+    tail = "\ndef test_b(): pass"
+    run.makepyfile(
+        noted=NOTED,
+        test_1=head.format("test_1") + "    wait_for('test_2')\n" + tail,
+        test_2=head.format("test_2") + tail,
+        test_3=head.format("test_3") + tail,
+    )
     run.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=6)
-    pids = {name: pid for name, pid, _ in (line.split() for line in (run.path / "notes").read_text().splitlines())}
-    assert pids["test_1"] != pids["test_3"]
-    assert pids["test_2"] == pids["test_3"], "who had the short file is free first"
+    notes = [line.split() for line in (run.path / "notes").read_text().splitlines()]
+    pids = {name: pid for name, pid, _ in notes}
+    assert [name for name, pid, _ in notes if pid == pids["test_3"]] == ["test_3", "test_2"]
 
 
 def test_a_process_that_dies_fails_its_test_and_the_rest_is_run(run: pytest.Pytester) -> None:

@@ -11,19 +11,13 @@ from axon.engine.schedule.limits.controller import ExpectedDrafts, Outlook
 from axon.engine.schedule.limits.draft_choice import DraftCosts
 from axon.engine.schedule.limits.learned_controller import LearnedController
 from axon.engine.schedule.limits.lookup_account import ALLOWANCE, LookupAccount
+from tests.engine.schedule.limits.test_draft_ledger import days
 from tests.engine.schedule.limits.test_row_factors import PAST, make_batch
 from tests.engine.schedule.machines import NEOVERSE, TILED, XEON, Day, Machine
 from tests.long import examples
 
 STEPS = 1500
 FIRST_STEPS = 8  # what the account begins with
-days = st.builds(
-    Day,
-    jitter=st.floats(0.0, 0.1),
-    slow_factor=st.floats(1.0, 3.0),
-    slow_share=st.sampled_from([0.0, 0.1]),
-    seed=st.integers(0, 1000),
-)
 
 
 def test_it_pays_what_it_has_and_then_as_much_as_the_steps_pay_in() -> None:
