@@ -120,6 +120,7 @@ def test_sessions_keep_their_version_when_every_process_ends_and_redis_has_lost_
 
 @pytest.mark.long
 def test_without_the_store_known_sessions_go_on_and_no_other_begins_anew(pair: Pair) -> None:
+    pair.registry.change(patience_s=60)  # a worker that is not heard for seconds on busy cores moves no session
     with pair.fleet.client() as http:
         assert [complete(http, name)["system_fingerprint"] for name in ("forgotten", "known")] == [V2, V2]
         pair.registry.rollout("rollback")
@@ -131,7 +132,8 @@ def test_without_the_store_known_sessions_go_on_and_no_other_begins_anew(pair: P
         until = time.monotonic() + share(_AWAY_S)
         turns = 0
         while turns < 4 or time.monotonic() < until:
-            assert [complete(http, name)["system_fingerprint"] for name in ("known", "newer")] == [V2, V1]
+            answers = [complete(http, name) for name in ("known", "newer")]
+            assert [each["system_fingerprint"] for each in answers] == [V2, V1], answers
             chain = respond(http, "on", previous_response_id=chain["id"]) if turns < 4 else chain
             assert chain["axon"]["version"] == V1
             turns += 1

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from tests.journeys.server import Server, running
+from tests.journeys.server import Server, running, wait_until
 
-_TEXT = "It is read again and again. " * 20
+_TENANTS = "acme", "globex"
+_TEXT = "It is read again and again. " * 6
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,28 @@ class Watched:
     def flags(self) -> tuple[str, ...]:
         return "--url", self.server.url, "--key", self.key, "--interval", "0.5"
 
+    def tenants(self) -> set[str]:
+        """The tenants that the server has counted since it started; none while it does not answer."""
+        headers = {"Authorization": f"Bearer {self.key}"}
+        try:
+            answer = httpx.get(f"{self.server.url}/v1/admin/overview", headers=headers, timeout=60)
+        except httpx.TransportError:
+            return set()
+        return {each["tenant"] for each in answer.raise_for_status().json()["tenants"]}
+
+
+@pytest.fixture
+def watched(_busy: Watched) -> Watched:
+    """Both tenants have been counted, also where the test before this one restarted the server."""
+    wait_until(lambda: _busy.tenants() >= set(_TENANTS), "both tenants are counted")
+    return _busy
+
 
 @pytest.fixture(scope="session")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def _busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     settings = {"engine_kind": "echo", "engine_echo_step_s": 0.005, "admission_requests_per_minute": 0}
     with running(tmp_path_factory.mktemp("top") / "data", **settings) as server:
-        keys = [_key(server, tenant) for tenant in ("acme", "globex")]
+        keys = [_key(server, tenant) for tenant in _TENANTS]
         with _Traffic(server, keys):
             yield Watched(server, _key(server, "ops", "--scope", "admin"))
 
