@@ -9,10 +9,12 @@ import httpx
 import openai
 import pytest
 
+from axon.bootstrap.models.model import find_folder
+from axon.settings import Settings
 from tests.engine.builders import RELATIVES, make_tiny_llama
 from tests.engine.load.convert.gguf_files import write_gguf
 from tests.journeys.conftest import PATIENT, Fresh
-from tests.journeys.server import Server, running, wait_until
+from tests.journeys.server import MODELS, Server, running, wait_until
 from tests.weights.models import make_model
 
 QUESTION: Any = [{"role": "user", "content": "he said"}]
@@ -24,6 +26,7 @@ def both(place: Callable[[], dict[str, Any]], tmp_path_factory: pytest.TempPathF
     """The default model, and a tiny checkpoint in another arithmetic."""
     folder = tmp_path_factory.mktemp("both")
     tiny = write_gguf(folder / "tiny.gguf", make_tiny_llama(folder / "weights", **RELATIVES["qwen3"]))
+    find_folder(Settings(data_dir=folder, models_dir=MODELS), lambda *_: None)  # made once, for all tests
     models = f"small=smollm2-135m-instruct,tiny={tiny};dtype=float32"
     with running(folder / "data", models=models, **PATIENT, **place()) as server:
         yield server
