@@ -6,6 +6,7 @@ python benchmarks/engine_gpu.py --shape qwen3-30b-a3b  a mixture of experts
 python benchmarks/engine_gpu.py --shape 8b --dtype fp8 --kv-dtype fp8     70b runs in fp8 and four bits alone
 python benchmarks/engine_gpu.py --shape 70b --dtype w4                    weights in four bits, as GPTQ packs them
 python benchmarks/engine_gpu.py --save FOLDER          also keeps the JSON there, written anew after each row
+python benchmarks/engine_gpu.py --shape 0.6b --row "64 x" --sampling plain mixed penalties logprobs
 python benchmarks/engine_gpu.py --itl-slo-ms 50        with prompts bounded beside streams, as a server bounds them
 
 The peer's figures are of its throughput: it bounds no prompt for the sake of streams beside it, and neither do we
@@ -65,6 +66,13 @@ SHAPES["qwen3-30b-a3b"] = SHAPES["0.6b"] | {
     "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": True,
 }  # fmt: skip
 NO_SLO_MS = 1e9
+SAMPLINGS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "penalties": {"repetition_penalty": 1.1, "frequency_penalty": 0.3, "presence_penalty": 0.2},
+    "logprobs": {"logprobs": 5},
+    "mixed": {},
+}
+"""What is asked for beyond a temperature; of ``mixed`` every fourth sequence has penalties and log probabilities."""
 MAX_BATCH_TOKENS = {"8b": 16384, "0.6b": 16384, "70b": 8192, "qwen3-30b-a3b": 16384}
 
 
@@ -123,13 +131,19 @@ def open_engine(shape: str, *, four_bits: bool = False, **changes: Any) -> Engin
         return Engine(EngineConfig(**settings | changes), Path(folder), open_weights)
 
 
-def make_adds(lengths: list[tuple[int, int]], vocab_size: int, seed: int) -> list[Add]:
+def make_adds(lengths: list[tuple[int, int]], vocab_size: int, seed: int, sampling: str = "plain") -> list[Add]:
     numbers = random.Random(seed)
+
+    def more(index: int) -> dict[str, Any]:
+        if sampling == "mixed" and index % 4 == 0:
+            return SAMPLINGS["penalties"] | SAMPLINGS["logprobs"]
+        return SAMPLINGS[sampling]
+
     return [
         Add(
             id=f"{seed}.{index}",
             prompt_ids=numbers.choices(range(10, min(10000, vocab_size)), k=num_prompt),
-            sampling=Sampling(max_tokens=num_output, temperature=TEMPERATURE, ignore_eos=True),
+            sampling=Sampling(max_tokens=num_output, temperature=TEMPERATURE, ignore_eos=True, **more(index)),
             seed=seed * 1000 + index,
         )
         for index, (num_prompt, num_output) in enumerate(lengths)
@@ -155,14 +169,19 @@ def drive(engine: Engine, adds: list[Add]) -> tuple[float, dict[str, list[int]]]
     return elapsed, tokens
 
 
-def measure(engine: Engine, row: Row, shape: str, dtype: str, num_rounds: int, first_seed: int) -> dict[str, Any]:
+def measure(
+    engine: Engine, row: Row, shape: str, dtype: str, num_rounds: int, first_seed: int, sampling: str
+) -> dict[str, Any]:
     kind = shape if dtype == "bfloat16" else f"{shape} {dtype}"
     total = sum(output + (prompt if row.counts_all else 0) for prompt, output in row.lengths)
     vocab_size = SHAPES[shape]["vocab_size"]
-    seconds = [drive(engine, make_adds(row.lengths, vocab_size, first_seed + n))[0] for n in range(num_rounds + 1)]
+    seconds = [
+        drive(engine, make_adds(row.lengths, vocab_size, first_seed + n, sampling))[0] for n in range(num_rounds + 1)
+    ]
     axon = total / min(seconds[1:])
     return {
         "workload": f"{kind}: {row.name}",
+        "sampling": sampling,
         "axon": round(axon, 1),
         "vllm": row.peer.get(kind),
         "ratio": round(axon / row.peer[kind], 3) if kind in row.peer else None,
@@ -279,6 +298,16 @@ def save(report: dict[str, Any], folder: Path | None) -> None:
         )
 
 
+def shown(result: dict[str, Any]) -> str:
+    goal = f"goal {result['goal'] or 0:,.0f}"
+    goal = "reached" if result["goal"] and result["axon"] >= result["goal"] else goal
+    return (
+        f"{result['workload']:42} {result['sampling']:9} axon {result['axon']:>10,.0f}  "
+        f"vllm {result['vllm'] or 0:>8,.0f}  ratio {result['ratio'] or 0:.2f}  "
+        f"limit {result['limit'] or 0:>8,.0f}  {goal}  {result['seconds']}"
+    )
+
+
 def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -> None:
     started = time.perf_counter()
     four_bits = options.dtype == "w4"
@@ -299,16 +328,12 @@ def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -
     for index, row in enumerate(ROWS):
         if options.row and not any(part in row.name for part in options.row):
             continue
-        result = measure(engine, row, shape, options.dtype, options.rounds, 100 * (index + 1))
-        report["rows"].append(result)
-        goal = f"goal {result['goal'] or 0:,.0f}"
-        goal = "reached" if result["goal"] and result["axon"] >= result["goal"] else goal
-        print(
-            f"{result['workload']:42} axon {result['axon']:>10,.0f}  vllm {result['vllm'] or 0:>8,.0f}  "
-            f"ratio {result['ratio'] or 0:.2f}  limit {result['limit'] or 0:>8,.0f}  {goal}  {result['seconds']}",
-            flush=True,
-        )
-        save(report, options.save)
+        for number, sampling in enumerate(options.sampling):
+            seed = 100 * (index + 1) + 10 * number  # no prompt is met twice
+            result = measure(engine, row, shape, options.dtype, options.rounds, seed, sampling)
+            report["rows"].append(result)
+            print(shown(result), flush=True)
+            save(report, options.save)
         if options.profile and options.profile in row.name:
             report["profiles"][result["workload"]] = made = profile(engine, row, shape, 100 * (index + 1) + 50)
             print(json.dumps(made), flush=True)
@@ -327,6 +352,7 @@ def main() -> None:
     parser.add_argument("--kv-dtype", choices=["auto", "fp8"], default="auto")
     parser.add_argument("--row", nargs="+", default=[], help="only rows whose name has one of these in it")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--sampling", nargs="+", choices=list(SAMPLINGS), default=["plain"])
     parser.add_argument("--profile", default="", help="says where the time goes in rows whose name has this in it")
     parser.add_argument("--itl-slo-ms", type=float, default=NO_SLO_MS, help="how long a stream may wait for a prompt")
     parser.add_argument("--save", type=Path)

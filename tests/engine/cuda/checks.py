@@ -17,16 +17,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from axon.domain.sampling import Sampling
 from axon.engine.backend import open_backend
 from axon.engine.config import for_device
 from axon.engine.core import EngineCore
 from axon.engine.load.architecture import read_architecture
+from axon.engine.protocol.messages import Add, Emitted
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
 from tests.engine.cuda.driving import SAMPLINGS, Folders, emit, make_adds, on_cpu, on_gpu
 from tests.engine.cuda.few_bits import FEW_BITS
 from tests.engine.cuda.shapes import WIDE
+from tests.engine.cuda.special_draws import draws_of_all_kinds_in_one_step_equal_those_of_the_host
 
 
 def greedy_tokens_equal_those_of_transformers(make_folder: Folders) -> None:
@@ -63,6 +66,32 @@ def logprobs_equal_those_of_the_cpu(make_folder: Folders) -> None:
         assert mine.logprob is not None
         assert other.logprob is not None
         assert abs(mine.logprob - other.logprob) < 1e-3
+
+
+def many_rows_with_penalties_are_each_as_alone(make_folder: Folders) -> None:
+    folder = make_folder(WIDE["llama"])
+    config: dict[str, Any] = {"max_sequences": 128, "max_batch_tokens": 2048, "kv_memory_bytes": 1 << 28}
+    engine = on_gpu(folder, **config)
+    for more in ({}, {"temperature": 0.0}, {"temperature": 0.0, "min_tokens": 4}):
+        adds = make_adds(100, SAMPLINGS["penalised"] | more, max_tokens=8)
+        plain = [replace(add, id=f"p{add.id}", sampling=Sampling(max_tokens=8, ignore_eos=True)) for add in adds[:20]]
+        together = {each.id: each for each in _last_of(engine, [*adds, *plain])}
+        assert len(together) == 120
+        for add in adds[::9] + plain[::9]:
+            [alone] = _last_of(engine, [add])
+            mine = together[add.id]
+            assert (mine.token, [id for id, _ in mine.top]) == (alone.token, [id for id, _ in alone.top]), add.id
+            assert abs((mine.logprob or 0.0) - (alone.logprob or 0.0)) < 1e-4, add.id
+
+
+def _last_of(engine: EngineCore, adds: list[Add]) -> list[Emitted]:
+    """The last token of each sequence, which depends on all before it."""
+    for add in adds:
+        engine.add(add)
+    emitted = dict[str, Emitted]()
+    while engine.has_work:
+        emitted |= {each.id: each for each in engine.step().emitted}
+    return list(emitted.values())
 
 
 def prompts_have_the_logprobs_of_the_cpu(make_folder: Folders) -> None:
@@ -259,6 +288,8 @@ CHECKS: list[Callable[[Folders], None]] = [
     attention_agrees_with_the_plain_one,
     tokens_equal_those_of_the_cpu,
     logprobs_equal_those_of_the_cpu,
+    many_rows_with_penalties_are_each_as_alone,
+    draws_of_all_kinds_in_one_step_equal_those_of_the_host,
     prompts_have_the_logprobs_of_the_cpu,
     chunked_cached_and_batched_change_nothing,
     replayed_and_parked_change_nothing,

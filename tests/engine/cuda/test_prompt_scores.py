@@ -108,5 +108,5 @@ def test_a_flight_lands_each_spans_scores_before_its_draw() -> None:
             score(logits.expand(3, -1), torch.tensor([1, 2, 4]), 0),
         ),
     ]
-    flight = CudaFlight(lambda: lambda: [20, 10], [1, 0], {}, {0: 1, 3: 0}, spans, halves)
+    flight = CudaFlight(lambda: lambda: [20, 10], [1, 0], [], {0: 1, 3: 0}, spans, halves)
     assert [each.token for each in flight.land()] == [1, 2, 10, 3, 4, 20]

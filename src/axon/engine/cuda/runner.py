@@ -9,6 +9,7 @@ yet: with the graph's shapes, so that its results do not depend on when the grap
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -112,20 +113,21 @@ class CudaRunner:
         self._ring.turn()
         is_decode = all(len(span.token_ids) == 1 and not span.scores for span in batch.spans)
         spans = order(batch.spans)
+        self._specials.begin(spans, self._sampled)
         if is_decode:
             place_of = {span.arrival: row for row, span in enumerate(spans) if span.draw is not None}
-            from_host = self._launch_decodes(spans)
+            self._launch_decodes(spans)
             count = len(spans)
         else:
             place_of = places_of(spans)
-            from_host = self._launch_mixed(spans, self._sampled, 0)
+            self._launch_mixed(spans, self._sampled, 0)
             count = sum(len(span.drawn) for span in spans)
         places = [place_of[span.arrival] + index for span in batch.spans for index in range(len(span.drawn))]
-        left = self._specials.take_left()
+        left, asked = self._specials.take_left()
         scored, self._scored = self._scored, []
         finish = partial(self._finish, left, count, self._ring.index)
         spans_scored = batch.spans if scored else ()
-        self._previous = CudaFlight(finish, places, from_host, place_of, spans_scored, scored)
+        self._previous = CudaFlight(finish, places, asked, place_of, spans_scored, scored)
         if not left:
             self._previous.launch_rest()
         return self._previous
@@ -142,10 +144,12 @@ class CudaRunner:
     def rehearse(self) -> None:
         """Runs each kind of step once, so that no kernel is compiled while a request waits."""
         plain, cut = Sampling(max_tokens=1), Sampling(max_tokens=1, top_k=2, top_p=0.5, min_p=0.1)
+        adjusted = replace(cut, repetition_penalty=1.1, frequency_penalty=0.1, logprobs=1, logit_bias=((0, 1.0),))
         counts = [0, 3, *tuning.decode_counts(), self._slots.num_slots - 1]
         for count in sorted({count for count in counts if count < self._slots.num_slots}):
             spans = [_rehearsed(index, 1, plain) for index in range(count)]
             self._rehearse_mixed([*spans, _rehearsed(count, 2, cut)])
+        self._rehearse_mixed([_rehearsed(0, 2, adjusted), _rehearsed(1, 2, plain)])
         self.run(Batch((_rehearsed(0, 2, plain),)))
         self._slots.forget()
         self._sampler.rehearse_masks(self._model.dtype)
@@ -161,6 +165,7 @@ class CudaRunner:
         """Launches a step as it is computed without a graph's shapes: those have no kernels for decodes."""
         self._launch_mixed(spans, self._sampled.clone(), 0)
         self._specials.launch_left()
+        self._specials.take_left()
 
     @torch.inference_mode()
     def _rehearse_decodes(self) -> None:
@@ -246,7 +251,7 @@ class CudaRunner:
         self._sampled.copy_(sampled)
         return graph, logits
 
-    def _launch_decodes(self, spans: Sequence[Span]) -> dict[int, Drawn]:
+    def _launch_decodes(self, spans: Sequence[Span]) -> None:
         count = len(spans)
         size = next(size for size in self._sizes if size >= count)
         views = self._ring.views
@@ -264,7 +269,7 @@ class CudaRunner:
             self._plan.miss(key)
             logits = self._compute_decodes(size, key.num_pages)
         rows = drawn_rows(spans, packed.slots, all_rows=True)
-        return self._specials.draw(logits, rows, self._inputs, self._sampled, self._previous)
+        self._specials.draw(logits, rows, self._inputs, self._sampled, self._previous, 0)
 
     def _num_pages(self, spans: Sequence[Span]) -> int:
         return self._adapted.num_pages(spans) if self._adapted is not None else 0
@@ -279,12 +284,13 @@ class CudaRunner:
             self._sampler.draw(logits, temperatures, numbers, self._sampled, pdl=self._pdl)
         return logits
 
-    def _launch_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
+    def _launch_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> None:
         """Computes the step; if memory does not suffice, in halves, with the same results."""
         num_tokens, num_scored = sum(len(span.token_ids) for span in spans), len(self._scored)
         if self._most_tokens is None or num_tokens <= self._most_tokens:
             try:
-                return self._compute_mixed(spans, previous, first_place)
+                self._compute_mixed(spans, previous, first_place)
+                return
             except torch.OutOfMemoryError:
                 if self._group.is_cut:
                     raise  # the other ranks would not halve the step
@@ -297,12 +303,12 @@ class CudaRunner:
             raise torch.OutOfMemoryError("the GPU has no memory for a step of even one token")
         if previous is self._sampled:
             previous = self._sampled.clone()
-        from_host = self._launch_mixed(order(halves[0]), previous, first_place)
+        self._launch_mixed(order(halves[0]), previous, first_place)
         self._specials.launch_left()
         first_place += sum(len(span.drawn) for span in halves[0])
-        return from_host | self._launch_mixed(order(halves[1]), previous, first_place)
+        self._launch_mixed(order(halves[1]), previous, first_place)
 
-    def _compute_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
+    def _compute_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> None:
         sampled = self._sampled[first_place:]
         key = self._mixed_key(spans) if previous is self._sampled else None
         per_tile = tuning.RUN_QUERIES if key is not None and key.kind == "runs" else self._model.queries_per_tile
@@ -323,8 +329,7 @@ class CudaRunner:
             else:
                 logits = self._compute_chunks(inputs, mixed.num_decodes, previous, sampled, spans)
         rows = drawn_rows(spans, packed.slots, all_rows=False)
-        from_host = self._specials.draw(logits, rows, inputs, sampled, self._previous)
-        return {first_place + row: each for row, each in from_host.items()}
+        self._specials.draw(logits, rows, inputs, sampled, self._previous, first_place)
 
     def _mixed_key(self, spans: Sequence[Span]) -> GraphKey | None:
         """The graph for these spans, recorded or not; None if they are computed without padding.
@@ -379,5 +384,6 @@ class CudaRunner:
 
 def _rehearsed(index: int, length: int, sampling: Sampling) -> Span:
     """A span of a made-up sequence in block 0, which nobody holds yet."""
-    draw = Draw(sampling=sampling, seed=0, choice=0, position=0)
+    seen = (0,) if sampling.penalises_output else ()
+    draw = Draw(sampling=sampling, seed=0, choice=0, position=0, prompt_ids=seen, output_ids=seen)
     return Span(id="", first=0, token_ids=(0,) * length, block_ids=(0,), draw=draw, arrival=-2 - index)

@@ -1,8 +1,7 @@
 """Chooses tokens on the device as ``sample.sampler`` does: the first id whose cumulative weight exceeds a number.
 
 The vocabulary is cut into sections: their sums are cumulated first, then the weights within one. An inverse
-temperature of 0 is greedy: the most likely token, the lowest id among equals. Rows with penalties, bias, bans or
-log probabilities are drawn on the host. A logit of -inf is never chosen.
+temperature of 0 is greedy: the most likely token, the lowest id among equals. A logit of -inf is never chosen.
 """
 
 import triton.language as tl

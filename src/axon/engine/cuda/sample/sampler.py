@@ -1,20 +1,17 @@
-"""Draws a step's tokens on the device; only rows that need what the device cannot do go to the host."""
+"""Draws a step's tokens on the device: by temperature alone, or with what their sampling asks for beyond that."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from axon.engine.batch import Draw, Drawn
 from axon.engine.cuda.jit import ceil_pow2, launch
+from axon.engine.cuda.sample.adjust import Adjuster, History
 from axon.engine.cuda.sample.draw import NUM_SECTIONS, draw, sum_sections
 from axon.engine.cuda.sample.mask import mask_rows
+from axon.engine.cuda.sample.special import Special
 from axon.engine.cuda.sample.truncate import draw_truncated
 from axon.engine.grammar.filling import begin_together
-from axon.engine.sample.adjust import is_adjusted
-from axon.engine.sample.sampler import sample
-from axon.engine.sample.truncate import is_truncated
 
 _TRUNCATED_WIDTH = 4096
 _MASKED_WIDTH = 1024
@@ -22,26 +19,23 @@ _MASK_BUFFERS = 4
 """Host buffers of masks, used in rotation; the device reads from those of two steps at most."""
 
 
-class Special(NamedTuple):
-    """A draw that needs more than a temperature, and its row."""
+class Masks:
+    """The masks of a step's grammars, which are still being filled on the host."""
 
-    row: int
-    draw: Draw
+    def __init__(self, rows: list[int], words: torch.Tensor, wait: Callable[[], None]) -> None:
+        """``rows`` are those of the logits that they are of; ``wait`` waits until ``words`` are there."""
+        self._indices = {row: index for index, row in enumerate(rows)}
+        self._words, self._wait = words, wait
+        self._sent: torch.Tensor | None = None
 
-    @property
-    def needs_host(self) -> bool:
-        """Whether the logits are adjusted by more than a mask, or log probabilities are asked for."""
-        return is_adjusted(self.draw, but_mask=True) or self.draw.sampling.logprobs is not None
-
-    @property
-    def needs_mask(self) -> bool:
-        """Whether the device draws from a row that a grammar masks."""
-        return self.draw.mask is not None and not self.needs_host
-
-    @property
-    def needs_truncation(self) -> bool:
-        """Whether the device draws from a truncated row."""
-        return not self.needs_host and self.draw.sampling.temperature > 0 and is_truncated(self.draw.sampling)
+    def of(self, specials: Sequence[Special], device: torch.device) -> tuple[list[Special], torch.Tensor]:
+        """Those of these draws that have a mask, and their masks on the device; waits until they are filled."""
+        if self._sent is None:
+            self._wait()
+            self._sent = self._words.to(device, non_blocking=True)
+        masked = [special for special in specials if special.row in self._indices]
+        indices = [self._indices[special.row] for special in masked]
+        return masked, self._sent[_send(indices, torch.int64, device)]
 
 
 class DeviceSampler:
@@ -52,6 +46,7 @@ class DeviceSampler:
         self._vocab_size = vocab_size
         self._device = device
         self._max_rows = max_rows
+        self._adjuster = Adjuster(device)
         self._words: list[torch.Tensor] = []
         self._highest = torch.empty(max_rows * NUM_SECTIONS, dtype=torch.float32, device=device)
         self._sums = torch.empty(max_rows * NUM_SECTIONS, dtype=torch.float32, device=device)
@@ -81,17 +76,11 @@ class DeviceSampler:
             **constants, **launch(num_warps=4, pdl=pdl),
         )  # fmt: skip
 
-    def begin_masked(
-        self,
-        logits: torch.Tensor,
-        specials: Sequence[Special],
-        inverse_temperatures: torch.Tensor,
-        numbers: torch.Tensor,
-        sampled: torch.Tensor,
-    ) -> Callable[[], None]:
-        """Begins to fill the masks of grammars, while the device computes the logits; the function that it returns
-        waits for them, masks these rows, and draws all rows anew: those without a mask are drawn as before."""
-        masked = [(special.row, special.draw.mask) for special in specials if special.needs_mask and special.draw.mask]
+    def begin_masks(self, specials: Sequence[Special]) -> Masks | None:
+        """Begins to fill the masks of those that have a grammar, while the device computes the logits."""
+        masked = [(special.row, special.draw.mask) for special in specials if special.draw.mask]
+        if not masked:
+            return None
         masked.sort(key=lambda pair: not pair[1].is_alone)
         words = self._next_words(len(masked))
         rows = words.numpy().view(np.uint32)
@@ -103,14 +92,58 @@ class DeviceSampler:
                 wait()
             for index in range(len(alone), len(masked)):  # behind drafts a mask needs those before it
                 rows[index] = masked[index][1].words()
-            self._mask(logits, [row for row, _ in masked], words)
-            self.draw(logits, inverse_temperatures, numbers, sampled, pdl=False)
 
-        return finish
+        return Masks([row for row, _ in masked], words, finish)
+
+    def draw_masked(
+        self,
+        logits: torch.Tensor,
+        specials: Sequence[Special],
+        masks: Masks,
+        inverse_temperatures: torch.Tensor,
+        numbers: torch.Tensor,
+        sampled: torch.Tensor,
+    ) -> None:
+        """Masks the given rows, and draws all rows anew: those without a mask are drawn as before."""
+        masked, words = masks.of(specials, self._device)
+        self._mask(logits, [special.row for special in masked], words)
+        self.draw(logits, inverse_temperatures, numbers, sampled, pdl=False)
+
+    def draw_adjusted(
+        self,
+        logits: torch.Tensor,
+        specials: Sequence[Special],
+        before: torch.Tensor | None,
+        masks: Masks | None,
+        inverse_temperatures: torch.Tensor,
+        numbers: torch.Tensor,
+        sampled: torch.Tensor,
+    ) -> None:
+        """Draws the given rows anew, with bias, penalties, bans and masks: from a copy in float32, because a rounded
+        penalty would be another one. ``before`` has the tokens that the step before drew."""
+        rows = self._send([special.row for special in specials], torch.int64)
+        scores = logits[rows].float()
+        self._adjuster.adjust(scores, [History(special.draw, special.newest) for special in specials], before)
+        own = {special.row: index for index, special in enumerate(specials)}
+        if masks is not None:
+            masked, words = masks.of(specials, self._device)
+            self._mask(scores, [own[special.row] for special in masked], words)
+        temperatures, numbers = inverse_temperatures[rows], numbers[rows]
+        tokens = torch.empty(len(specials), dtype=torch.int32, device=self._device)
+        self.draw(scores, temperatures, numbers, tokens, pdl=False)
+        if cut := [special._replace(row=own[special.row]) for special in specials if special.needs_truncation]:
+            self.draw_truncated(scores, cut, temperatures, numbers, tokens)
+        sampled[rows] = tokens
+
+    def take_rows(self, logits: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
+        """A copy of some rows of logits."""
+        return logits[self._send(list(rows), torch.int64)]
 
     def rehearse_masks(self, dtype: torch.dtype) -> None:
-        """Has the kernel compiled that masks logits of this dtype."""
-        self._mask(torch.zeros((1, self._vocab_size), dtype=dtype, device=self._device), [0], self._next_words(1))
+        """Has the kernel compiled that masks logits of this dtype, and that for adjusted ones."""
+        for each in (dtype, torch.float32):
+            logits = torch.zeros((1, self._vocab_size), dtype=each, device=self._device)
+            self._mask(logits, [0], self._next_words(1).to(self._device))
 
     def _next_words(self, num_rows: int) -> torch.Tensor:
         """Host memory for as many masks, which the device can read from; it is used again some steps later."""
@@ -122,10 +155,12 @@ class DeviceSampler:
 
     def _mask(self, logits: torch.Tensor, rows: list[int], words: torch.Tensor) -> None:
         """Forbids in the given rows the tokens without a bit; the logits stay so."""
+        if not rows:
+            return
         width = min(_MASKED_WIDTH, ceil_pow2(self._vocab_size))
         mask_rows[(len(rows), -(-self._vocab_size // width))](
-            logits, self._vocab_size, self._send(rows, torch.int32), words.to(self._device, non_blocking=True),
-            words.shape[1], WIDTH=width, **launch(num_warps=4),
+            logits, self._vocab_size, self._send(rows, torch.int32), words, words.shape[1],
+            WIDTH=width, **launch(num_warps=4),
         )  # fmt: skip
 
     def draw_truncated(
@@ -147,14 +182,9 @@ class DeviceSampler:
             WIDTH=min(_TRUNCATED_WIDTH, ceil_pow2(self._vocab_size)), **launch(num_warps=8),
         )  # fmt: skip
 
-    def draw_on_host(self, logits: torch.Tensor, specials: Sequence[Special], sampled: torch.Tensor) -> list[Drawn]:
-        """Waits for the logits of the given rows, draws from them, and sends the tokens back."""
-        rows = self._send([special.row for special in specials], torch.int64)
-        drawn = sample(logits[rows].float().cpu(), [special.draw for special in specials])
-        sampled[rows] = self._send([each.token for each in drawn], torch.int32)
-        return drawn
-
     def _send(self, numbers: list[int] | list[float], dtype: torch.dtype) -> torch.Tensor:
-        return torch.tensor(numbers, dtype=dtype, pin_memory=self._device.type == "cuda").to(
-            self._device, non_blocking=True
-        )
+        return _send(numbers, dtype, self._device)
+
+
+def _send(numbers: list[int] | list[float], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=dtype, pin_memory=device.type == "cuda").to(device, non_blocking=True)

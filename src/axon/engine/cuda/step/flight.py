@@ -7,6 +7,7 @@ from itertools import islice
 import torch
 
 from axon.engine.batch import Drawn, Span
+from axon.engine.cuda.sample.drawn_scores import DrawnScores
 from axon.engine.cuda.sample.prompt_scores import ScoredRows
 
 
@@ -18,8 +19,8 @@ class CudaFlight:
     """Launches what is left of the step; returns a function that waits for the drawn tokens and returns them."""
     places: list[int]
     """Index of each draw's token among the drawn tokens, in the order of the batch."""
-    from_host: dict[int, Drawn]
-    """Draws made on the host, with their log probabilities, by the same index."""
+    asked: Sequence[DrawnScores]
+    """The log probabilities that draws ask for."""
     place_of: dict[int, int]
     """Index of a sequence's first token among the drawn tokens, by the sequence's arrival."""
     spans: Sequence[Span] = ()
@@ -37,10 +38,10 @@ class CudaFlight:
     def land(self) -> list[Drawn]:
         """The result of each draw of the batch, in order."""
         tokens = self._arrived()
-        if not self.from_host:
-            drawn = [Drawn(tokens[place]) for place in self.places]
-        else:
-            drawn = [self.from_host.get(place) or Drawn(tokens[place]) for place in self.places]
+        with_scores: dict[int, Drawn] = {}
+        for each in self.asked:
+            with_scores |= each.by_place(tokens)
+        drawn = [with_scores.get(place) or Drawn(tokens[place]) for place in self.places]
         return self._with_scores(drawn) if self.spans else drawn
 
     def _with_scores(self, drawn: list[Drawn]) -> list[Drawn]:

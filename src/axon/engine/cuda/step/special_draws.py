@@ -1,17 +1,19 @@
-"""The draws of a step that need more than a temperature: on the device once their masks are filled, or on the host.
+"""The draws of a step that need more than a temperature: on the device, once their masks are filled.
 
 Knows no model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import torch
 
-from axon.engine.batch import PLACEHOLDER, Draw, Drawn, Span
-from axon.engine.cuda.sample.sampler import DeviceSampler, Special
+from axon.engine.batch import PLACEHOLDER, Draw, Span
+from axon.engine.cuda.sample.drawn_scores import DrawnScores
+from axon.engine.cuda.sample.prompt_scores import ROWS
+from axon.engine.cuda.sample.sampler import DeviceSampler
+from axon.engine.cuda.sample.special import Special
 from axon.engine.cuda.step.flight import CudaFlight
 from axon.engine.cuda.step.table_slots import Slots
 
@@ -42,6 +44,14 @@ class SpecialDraws:
         """``at_once``: no draw is left for later, because other ranks wait for it."""
         self._sampler, self._slots, self._at_once = sampler, slots, at_once
         self._left: list[Callable[[], None]] = []
+        self._asked: list[DrawnScores] = []
+        self._before: torch.Tensor | None = None
+
+    def begin(self, spans: Sequence[Span], sampled: torch.Tensor) -> None:
+        """Keeps the tokens that the step before draws, where the draws of this one need them. They are not known yet,
+        and will be overwritten."""
+        waits = any(span.draw is not None and _is_unknown(span.draw) for span in spans)
+        self._before = sampled.clone() if waits else None
 
     def draw(
         self,
@@ -50,44 +60,68 @@ class SpecialDraws:
         inputs: Mapping[str, torch.Tensor],
         sampled: torch.Tensor,
         previous: CudaFlight | None,
-    ) -> dict[int, Drawn]:
-        """Launches the draws, or leaves them for later; returns by row those that were made on the host."""
+        first_place: int,
+    ) -> None:
+        """Launches the draws, or leaves them for later. ``sampled`` has the tokens from ``first_place`` on."""
         is_special = self._slots.is_special
-        specials = [Special(each.row, _known(each, previous)) for each in rows if is_special[each.slot]]
+        specials = [_special(each, previous) for each in rows if is_special[each.slot]]
         if not specials:
-            return {}
+            return
         temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
-        is_masked = any(special.needs_mask for special in specials)
-        if is_masked:
-            self._left.append(self._sampler.begin_masked(logits, specials, temperatures, numbers, sampled))
-        if cut := [special for special in specials if special.needs_truncation]:
-            self._left.append(partial(self._sampler.draw_truncated, logits, cut, temperatures, numbers, sampled))
-        on_host = [special for special in specials if special.needs_host]
-        if on_host or self._at_once or not is_masked:
+        adjusted = [special for special in specials if special.is_adjusted]
+        plain = [special for special in specials if not special.is_adjusted]
+        left: list[Callable[[], None]] = []
+        masks = self._sampler.begin_masks(specials)
+        asked = self._asked_of(specials, logits, first_place)
+        how = temperatures, numbers, sampled
+        if masks is not None and any(special.draw.mask for special in plain):
+            left.append(partial(self._sampler.draw_masked, logits, plain, masks, *how))
+        if cut := [special for special in plain if special.needs_truncation]:
+            left.append(partial(self._sampler.draw_truncated, logits, cut, *how))
+        for at in range(0, len(adjusted), ROWS):
+            part = adjusted[at : at + ROWS]
+            left.append(partial(self._sampler.draw_adjusted, logits, part, self._before, masks, *how))
+        if asked is not None:
+            left.append(partial(asked.score, sampled))
+        self._left += left
+        if self._at_once or masks is None:
             self.launch_left()
-        if not on_host:
-            return {}
-        drawn = self._sampler.draw_on_host(logits, on_host, sampled)
-        return {special.row: each for special, each in zip(on_host, drawn, strict=True)}
+        self._asked += [asked] if asked is not None else []
+
+    def _asked_of(self, specials: Sequence[Special], logits: torch.Tensor, first_place: int) -> DrawnScores | None:
+        """The log probabilities that the draws ask for, of the rows before any is masked."""
+        asked = [special for special in specials if special.draw.sampling.logprobs is not None]
+        if not asked:
+            return None
+        own = self._sampler.take_rows(logits, [special.row for special in asked])
+        return DrawnScores.of(asked, own, first_place)
 
     def launch_left(self) -> None:
         """Launches the draws that are left now, waiting for their masks."""
-        for launch_draws in self.take_left():
+        left, self._left = self._left, []
+        for launch_draws in left:
             launch_draws()
 
-    def take_left(self) -> list[Callable[[], None]]:
-        """The draws that are left, which are the caller's to launch from now on."""
+    def take_left(self) -> tuple[list[Callable[[], None]], list[DrawnScores]]:
+        """The draws that are left, which are the caller's to launch from now on, and the scores of the step."""
         left, self._left = self._left, []
-        return left
+        asked, self._asked = self._asked, []
+        return left, asked
 
 
-def _known(each: DrawnRow, previous: CudaFlight | None) -> Draw:
-    """The draw, with the placeholder in its history replaced by the token."""
+def _is_unknown(draw: Draw) -> bool:
+    """Whether the newest of its output tokens is still to be drawn."""
+    return bool(draw.output_ids) and draw.output_ids[-1] == PLACEHOLDER
+
+
+def _special(each: DrawnRow, previous: CudaFlight | None) -> Special:
+    """The draw, with where the token is that a placeholder in its history stands for. A mask needs the token itself,
+    and waits for it."""
     draw = each.draw
     if draw.mask is not None and each.span.token_ids[-1] == PLACEHOLDER:
         assert previous is not None, "a placeholder has a step before it"
         draw.mask.masks.learn(previous.token_of(each.span.arrival))
-    if not draw.output_ids or draw.output_ids[-1] != PLACEHOLDER:
-        return draw
+    if not _is_unknown(draw):
+        return Special(each.row, draw)
     assert previous is not None, "a placeholder has a step before it"
-    return replace(draw, output_ids=(*draw.output_ids[:-1], previous.token_of(each.span.arrival)))
+    return Special(each.row, draw, previous.place_of[each.span.arrival])
