@@ -12,7 +12,6 @@ from axon.engine.cuda.step.special_draws import DrawnRow, SpecialDraws
 from axon.engine.cuda.step.table_slots import Slots
 from axon.engine.sample.sampler import sample
 from axon.engine.sample.uniform import uniform
-from tests.engine.cuda.driving import Folders
 
 WIDTH = 300
 PENALTIES = Sampling(max_tokens=1, temperature=0.7, presence_penalty=3.0, logprobs=2)
@@ -48,7 +47,7 @@ class _FixedMask:
         return [int(id) for id in np.flatnonzero(self._allowed)]
 
 
-def draws_of_all_kinds_in_one_step_equal_those_of_the_host(make_folder: Folders) -> None:
+def compare() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     numbers = np.random.default_rng(0)
     logits = torch.from_numpy(numbers.normal(0, 3, (len(SAMPLINGS), WIDTH))).float()
