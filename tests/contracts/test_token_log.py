@@ -261,6 +261,19 @@ class TestEnding:
         await append(log, make_chunk(1, 0, epoch=epoch, terminal="cancelled"))
         assert (await read(log)).asked
 
+    async def test_the_log_keeps_that_the_client_was_refused_whatever_is_said_besides(
+        self, log: TokenLog, epoch: int
+    ) -> None:
+        await log.flag(JOB, cancel=True)
+        assert not (await read(log)).refused
+        for said in ({"refused": True}, {"asked": True}, {}):
+            await log.flag(JOB, cancel=True, **said)
+            view = await read(log)
+            assert (view.cancelled, view.refused, view.asked, view.absent) == (True, True, False, False)
+        assert await append(log, make_chunk(1, epoch=epoch)) == Appended(AppendStatus.CANCEL, 0)
+        await append(log, make_chunk(1, 0, epoch=epoch, terminal="cancelled"))
+        assert (await read(log)).refused
+
     async def test_a_cancel_is_heard_by_workers_with_the_jobs_id(self, live: Live, log: TokenLog, epoch: int) -> None:
         async with live.wakeups.listen(STOPS) as listener:
             await log.flag(JOB, cancel=True)

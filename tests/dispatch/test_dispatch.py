@@ -131,3 +131,26 @@ async def test_jobs_that_find_a_lane_missing_at_the_same_time_declare_it_once(mo
     services.broker._lanes.clear()
     await dispatch.accept(make_job("turn_later"))
     assert declared == ["small/00", "small/00"], "the queue has lost it meanwhile"
+
+
+async def test_a_job_that_the_journal_does_not_confirm_is_kept_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    services = Services()
+    dispatch = await services.dispatch()
+
+    async def fails(turns: Sequence[Turn]) -> None:
+        raise DependencyDown("The store is away.")
+
+    monkeypatch.setattr(services, "append", fails)
+    job = make_job()
+    with pytest.raises(DependencyDown):
+        await dispatch.accept(job)
+    assert services.taken(job.lane) == [job], "a worker may have it"
+    [view] = await services.live.log.views([job.id])
+    assert view is not None
+    assert (view.cancelled, view.refused) == (True, True)
+    again = make_job("turn_2")
+    with pytest.raises(DependencyDown):
+        await dispatch.accept(again, again=True)
+    [view] = await services.live.log.views([again.id])
+    assert view is not None
+    assert not view.cancelled

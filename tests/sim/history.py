@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from axon.domain.log.chunk import Chunk
 from axon.domain.session.pin import Pin
-from axon.domain.turn import Turn
+from axon.domain.turn import Turn, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +62,8 @@ class History:
         """Jobs whose stream lost something."""
         self.said_at_stop: dict[str, int] = {}
         """Of jobs whose end was asked for, how many tokens the log had then."""
+        self.refused: set[str] = set()
+        """Of these, those whose client was told that they were not accepted."""
         self.lost_at = -1.0
         self.num_lost = 0
         self.flushes: list[float] = []
@@ -106,14 +108,21 @@ class History:
         if copy.ended:
             self.told.add(job_id)
 
-    def stopped(self, job_id: str) -> None:
+    def stopped(self, job_id: str, *, refused: bool) -> None:
         self.note(f"{job_id} is to stop at {len(self.logs[job_id].tokens)}")
         self.said_at_stop.setdefault(job_id, len(self.logs[job_id].tokens))
+        if refused:
+            self.refused.add(job_id)
+
+    def costs_nothing(self, turn: Turn) -> bool:
+        """Whether the turn was cancelled because its client was told that it was not accepted."""
+        return turn.state is TurnState.CANCELLED and turn.id in self.refused
 
     def log_lost(self) -> None:
         self.note("the log lost everything")
         self.damaged.update(self.logs)
         self.said_at_stop.clear()
+        self.refused.clear()
         self.logs.clear()
         self.owner_of.clear()
         self.held_since.clear()
@@ -134,9 +143,9 @@ class History:
         self.opened_at.setdefault(turn.id, (self._time(), self.num_lost))
         if turn.state.terminal:
             self.ends[turn.id].append(turn)
-            said = self.said_at_stop.get(turn.id)
+            said = 0 if self.costs_nothing(turn) else self.said_at_stop.get(turn.id)
             if said is not None and turn.id not in self.damaged and turn.usage.output_tokens != said:
-                raise self.broken(f"{turn.id} is billed {turn.usage.output_tokens}, and had said {said} when stopped")
+                raise self.broken(f"{turn.id} is billed {turn.usage.output_tokens}, not {said}, as it was stopped")
         else:
             self._check_body(turn)
             self.opened[turn.id] = turn

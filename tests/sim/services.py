@@ -59,11 +59,17 @@ class SimTokenLog(MemoryTokenLog):
         return answers
 
     async def flag(
-        self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
+        self,
+        job_id: str,
+        *,
+        cancel: bool = False,
+        asked: bool = False,
+        refused: bool = False,
+        reader_ttl_s: float | None = None,
     ) -> bool:
-        heard = await super().flag(job_id, cancel=cancel, asked=asked, reader_ttl_s=reader_ttl_s)
+        heard = await super().flag(job_id, cancel=cancel, asked=asked, refused=refused, reader_ttl_s=reader_ttl_s)
         if cancel and heard:
-            self._history.stopped(job_id)
+            self._history.stopped(job_id, refused=refused)
         return heard
 
     def lose_everything(self) -> None:

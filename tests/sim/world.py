@@ -28,7 +28,7 @@ from axon.domain.tenants.tenant import Terms
 from axon.errors import AxonError
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.opening import Opening
-from axon.ownership.ending import Ending
+from axon.ownership.ending import Ending, refused_in
 from axon.ownership.liveness import Liveness
 from axon.ports.live import Live
 from axon.sessions.config import SessionsConfig
@@ -170,7 +170,8 @@ class World:
         queue = self._connect(node, way)
         journal, store = Through(self.journal, way), Through(self.store, way)
         admission = Admission(live.accounts, AdmissionConfig(ticket_s=TICKET_S), self.loop, spending=store.spent)
-        return live, queue, journal, store, Ending(cast("Any", journal), admission.settle, self.loop), admission
+        ending = Ending(cast("Any", journal), admission.settle, self.loop, is_refused=refused_in(live.log))
+        return live, queue, journal, store, ending, admission
 
     def _dispatch(self, live: Live, journal: Any, queue: Any) -> Dispatch:
         return Dispatch(

@@ -10,7 +10,7 @@ from axon.dispatch.dispatch import Dispatch
 from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.errors import DependencyDown
-from axon.ownership.ending import Ending, Forget
+from axon.ownership.ending import Ending, Forget, refused_in
 from axon.runtime.clock import Clock
 from axon.settings import Settings
 
@@ -50,7 +50,8 @@ def make_ending(
     traced: Callable[[Turn], None] | None = None,
 ) -> Ending:
     """``traced`` is told of each turn that has ended; None where nothing is traced."""
-    return Ending(services.journal, admission.settle, clock, _forgetting(settings, services), traced=traced)
+    forget, is_refused = _forgetting(settings, services), refused_in(services.live.log)
+    return Ending(services.journal, admission.settle, clock, forget, is_refused=is_refused, traced=traced)
 
 
 def make_dispatch(

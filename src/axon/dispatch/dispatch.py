@@ -111,9 +111,9 @@ class Dispatch:
         raise DependencyDown("The token log forgets what it was told.", retry_after_s=1.0)
 
     async def _abandon(self, job_id: str) -> None:
-        """Cancels a job whose client gets an error: should it be on the queue, it is ended, not run."""
+        """Cancels a job whose client gets an error: should it be on the queue, it is ended, and nothing is billed."""
         with contextlib.suppress(AxonError):
-            await self._log.flag(job_id, cancel=True)
+            await self._log.flag(job_id, cancel=True, refused=True)
 
     async def _confirmed(self, job: Job, body: bytes) -> str:
         """Writes journal and queue concurrently and waits for both, even if one fails. Returns the own lane that

@@ -115,6 +115,14 @@ def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float) -> Turn:
     )
 
 
+def unbilled(turn: Turn) -> Turn:
+    """The ended turn of a job whose client was told that it was not accepted: what was computed of it is wasted."""
+    ledger = turn.ledger
+    if ledger is not None:
+        ledger = replace(ledger, queued=0, emitted=0, wasted=ledger.wasted + ledger.emitted)
+    return replace(turn, tokens=(), ends=(), usage=Usage(), ledger=ledger, cost=turn.job.cost_of(Usage()))
+
+
 def cost_of(turn: Turn) -> Cost | None:
     """The cost of an ended turn. A process of the release before ends turns without it, and keeps the job's rates."""
     return turn.cost or (turn.job.cost_of(turn.usage) if turn.state.terminal else None)

@@ -52,11 +52,18 @@ class TokenLog(Protocol):
         """The state of several jobs, in order, without their chunks; None for each that is missing."""
 
     async def flag(
-        self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
+        self,
+        job_id: str,
+        *,
+        cancel: bool = False,
+        asked: bool = False,
+        refused: bool = False,
+        reader_ttl_s: float | None = None,
     ) -> bool:
         """Cancels the job, or renews its reader's lease for ``reader_ttl_s`` seconds; False when missing or ended.
 
-        ``asked`` says that the job's client asked for the cancellation, which the log keeps as long as the stream.
+        ``asked`` says that the job's client asked for the cancellation, ``refused`` that the client was told that the
+        job was not accepted; the log keeps either as long as the stream, and ``refused`` if both are said.
         A cancellation is notified on the channel ``STOPS`` with the job's id.
         """
 

@@ -23,6 +23,8 @@ class LogView:
     """Whether the job was cancelled, or its reader has been away for longer than the grace time."""
     asked: bool = False
     """Whether the job's client asked for its cancellation."""
+    refused: bool = False
+    """Whether it is cancelled because its acceptance was not confirmed, which its client was told."""
     absent: bool = False
     """Whether it is cancelled for no other reason than that its reader is away."""
     chunks: tuple[Chunk, ...] = ()

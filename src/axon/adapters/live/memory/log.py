@@ -35,6 +35,8 @@ class _Stream:
     cancel: bool = False
     asked: bool = False
     """Whether the job's client asked for its cancellation."""
+    refused: bool = False
+    """Whether the job's client was told that it was not accepted."""
     chunks: list[Chunk] = field(default_factory=list)
 
     @property
@@ -144,7 +146,13 @@ class MemoryTokenLog:
         return [self._view(job_id, None) for job_id in job_ids]
 
     async def flag(
-        self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
+        self,
+        job_id: str,
+        *,
+        cancel: bool = False,
+        asked: bool = False,
+        refused: bool = False,
+        reader_ttl_s: float | None = None,
     ) -> bool:
         stream = self._find(job_id)
         if stream is None or stream.ended:
@@ -154,6 +162,7 @@ class MemoryTokenLog:
         if cancel:
             stream.cancel = True
             stream.asked = stream.asked or asked
+            stream.refused = stream.refused or refused
             self._wakeups.wake(stream_channel(job_id))
             self._wakeups.wake(STOPS, job_id.encode())
         return True
@@ -195,7 +204,8 @@ class MemoryTokenLog:
             last=stream.last,
             ended=stream.ended,
             cancelled=cancelled,
-            asked=stream.asked,
+            asked=stream.asked and not stream.refused,
+            refused=stream.refused,
             absent=cancelled and not stream.cancel,
             chunks=() if after is None else stream.past(after),
         )

@@ -26,6 +26,8 @@ _NO_CHUNKS = 2**52
 """A seq beyond every stream's end, for a look at a stream without its chunks."""
 _ASKED = 2
 """Value of the field ``cancel`` of a job whose client asked for its cancellation; any other cancelled job has 1."""
+_REFUSED = 4
+"""Value of that field where the client was told that the job was not accepted."""
 _ABSENT = 3
 """What ``read.lua`` says of a job whose reader is away and that nobody cancelled."""
 
@@ -66,10 +68,16 @@ class RedisTokenLog:
         return [_view(found, _NO_CHUNKS) for found in await self._client.run_all(_READ, runs)]
 
     async def flag(
-        self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
+        self,
+        job_id: str,
+        *,
+        cancel: bool = False,
+        asked: bool = False,
+        refused: bool = False,
+        reader_ttl_s: float | None = None,
     ) -> bool:
         stops = self._client.channel(STOPS)
-        stop = (_ASKED if asked else 1) if cancel else 0
+        stop = (_REFUSED if refused else _ASKED if asked else 1) if cancel else 0
         arguments = (stop, _ttl(reader_ttl_s), self._channel(job_id), _UNFINISHED_MS, stops, job_id)
         return bool(await self._client.run(_FLAG, self._keys(job_id), *arguments))
 
@@ -109,6 +117,7 @@ def _view(found: Any, after: int) -> LogView | None:
         ended=bool(ended),
         cancelled=bool(cancelled),
         asked=cancelled == _ASKED,
+        refused=cancelled == _REFUSED,
         absent=cancelled == _ABSENT,
         chunks=tuple(chunk for chunk in chunks if chunk.tokens or chunk.ends or chunk.terminal),
     )

@@ -1,6 +1,6 @@
 -- flag: asks for a job's end, or says that a reader is there. Times in milliseconds of the server's clock.
--- KEYS job, log. ARGV 1 to cancel, 2 if its client asked for that, reader ttl ("" says nothing), channel, ttl of an unfinished stream,
--- channel of the stops, job id.
+-- KEYS job, log. ARGV 1 to cancel, 2 if its client asked for that, 4 if its client was told that it was not accepted,
+-- reader ttl ("" says nothing), channel, ttl of an unfinished stream, channel of the stops, job id.
 -- Returns 1, or 0 when the job is missing or ended.
 local job = redis.call('HMGET', KEYS[1], 'epoch', 'ended', 'until')
 if not job[1] or job[2] then
@@ -12,10 +12,10 @@ if ARGV[2] ~= '' and job[3] then
     redis.call('HSET', KEYS[1], 'until', math.max(tonumber(job[3]), now + ARGV[2]))
 end
 if ARGV[1] ~= '0' then
-    if ARGV[1] == '2' then
-        redis.call('HSET', KEYS[1], 'cancel', 2)
-    else
+    if ARGV[1] == '1' then
         redis.call('HSETNX', KEYS[1], 'cancel', 1)
+    elseif redis.call('HGET', KEYS[1], 'cancel') ~= '4' then
+        redis.call('HSET', KEYS[1], 'cancel', ARGV[1])
     end
     redis.call('PUBLISH', ARGV[3], '')
     redis.call('PUBLISH', ARGV[5], ARGV[6])

@@ -1,6 +1,6 @@
 -- read: a job and its log from a seq on, as of one instant. Times in milliseconds of the server's clock.
 -- KEYS job, log. ARGV seq. Returns body, epoch, owner, last, ended, cancelled (2 if its client asked for that, 3
--- if nobody did and its reader is away) and the chunks; nil when missing.
+-- if nobody did and its reader is away, 4 if its client was told that it was not accepted) and the chunks; nil when missing.
 local job = redis.call('HMGET', KEYS[1], 'body', 'epoch', 'owner', 'last', 'ended', 'cancel', 'until')
 if not job[1] then
     return false
