@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MAY_BE_ZERO = (
     "batches.max_running",
+    "worker.gather_s",
     "admission.requests_per_minute",
     "admission.tokens_per_minute",
     "admission.concurrent",

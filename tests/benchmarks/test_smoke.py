@@ -52,6 +52,14 @@ def test_the_page_is_measured_by_the_browsers_trace() -> None:
 
 
 @pytest.mark.long("benchmarks")
+def test_rounds_of_tokens_are_measured_beside_none() -> None:
+    lines, result = run("benchmarks.rounds")
+    assert lines[0] == "python -m benchmarks.rounds --smoke"
+    assert result["rows"].keys() == {"embedded, gather 0 s", "embedded, gather 0.03 s"}
+    assert all(figures["cpu_token_us"] > 0 for figures in result["rows"].values())
+
+
+@pytest.mark.long("benchmarks")
 def test_the_comparison_prints_its_command_a_table_and_a_json_line() -> None:
     lines, result = run("benchmarks.cpu")
     assert lines[0] == "python -m benchmarks.cpu --smoke"

@@ -51,5 +51,9 @@ class WorkerConfig:
     strike_limit: int = 3
     """A job that was in this many crashes of an engine, in the last one alone and without gaining a token, is ended as
     failed."""
+    gather_s: float = 0.03
+    """Beside more than two jobs, tokens in the middle of streams go out together, once in so many seconds at most: each
+    time takes processor time from the engine. A stream's first token and its end never wait. 0 sends the tokens of each
+    step at once."""
     checkpoint_s: float = 5.0
     """Seconds between two writes of a long answer's tokens so far to the journal."""

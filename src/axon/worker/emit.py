@@ -20,12 +20,19 @@ from axon.worker.peers.residency import Residency
 from axon.worker.queue.parked import Parked
 
 _RETRY_S = 0.2
+_FEW = 2
+"""Jobs in hand beside which each step's tokens are appended at once."""
 
 _logger = structlog.get_logger("axon.worker")
 
 
 class Emitter:
-    """Appends what the jobs in hand have to say. While one append is in flight, a job's next tokens gather."""
+    """Appends what the jobs in hand have to say. While one append is in flight, a job's next tokens gather.
+
+    Beside several jobs the tokens in the middle of streams go out in rounds, at most one in ``gather_s``: an append, a
+    frame and a wake-up for each token of each stream take processor time from an engine on the same cores. A stream's
+    first token, its end, and whatever waits for the log's answer never wait for a round.
+    """
 
     def __init__(
         self,
@@ -39,6 +46,7 @@ class Emitter:
         ending: Ending,
         metrics: Metrics,
         ended: Callable[[Turn], None] = lambda turn: None,
+        gather_s: float = 0.0,
     ) -> None:
         """``restore`` claims a job again that the log has forgotten; it returns False when the job is not ours.
         ``ended`` is told each turn that has ended here."""
@@ -46,25 +54,52 @@ class Emitter:
         self._log, self._queue, self._ending = log, queue, ending
         self._restore_claim, self._residency = restore, residency
         self._metrics, self._ended = metrics, ended
+        self._gather_s, self._round_at = gather_s, float("-inf")
         self._touched: dict[Running, None] = {}
+        self._gathering: dict[Running, None] = {}
+        """Jobs whose tokens go out in the next round."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Begins that round."""
         self._wake = asyncio.Event()
         hands.on_news.append(self.touch)
 
     def touch(self, running: Running) -> None:
         """The job has something to append."""
-        self._touched[running] = None
+        if (wait_s := self._wait_s(running)) > 0:
+            self._gathering[running] = None
+            self._timer = self._timer or asyncio.get_running_loop().call_later(wait_s, self._begin_round)
+        else:
+            self._touched[running] = None
+            self._wake.set()
+
+    def _wait_s(self, running: Running) -> float:
+        """Seconds until this job's tokens may go out."""
+        if not self._gather_s or not running.is_midstream or len(self._hands.running) <= _FEW:
+            return 0.0
+        return self._round_at + self._gather_s - asyncio.get_running_loop().time()
+
+    def _begin_round(self) -> None:
+        self._timer = None
+        self._touched |= self._gathering
+        self._gathering.clear()
         self._wake.set()
 
     async def run(self) -> None:
         """Appends until cancelled."""
-        async with asyncio.TaskGroup() as endings:
-            while True:
-                await self._wake.wait()
-                self._wake.clear()
-                await self._flush(endings)
+        try:
+            async with asyncio.TaskGroup() as endings:
+                while True:
+                    await self._wake.wait()
+                    self._wake.clear()
+                    await self._flush(endings)
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
 
     async def _flush(self, endings: asyncio.TaskGroup) -> None:
         touched, self._touched = self._touched, {}
+        if any(running.is_midstream for running in touched):
+            self._round_at = asyncio.get_running_loop().time()
         batch = [
             (running, chunk)
             for running in touched

@@ -173,6 +173,7 @@ class Worker:
             ending=ending,
             metrics=metrics,
             ended=lambda turn: supervisor.report.ended(turn),
+            gather_s=config.gather_s,
         )
         self._reporting = Reporting(lambda: self.labels, parked, lease, metrics, clock, pool=config.pool)
         self._erasing = Erasing(supervisor, kept, live.wakeups, clock) if kept else None

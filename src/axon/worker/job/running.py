@@ -119,6 +119,11 @@ class Running:
         return [choice for choice in self.choices if not choice.reason and choice.sequence_id is None]
 
     @property
+    def is_midstream(self) -> bool:
+        """Whether the log has tokens of this attempt and nobody waits for the next ones: neither an end nor a rate."""
+        return self.sent > self._num_taken and self.terminal is None and self.limit is None and not self.must_ask
+
+    @property
     def is_interrupted(self) -> bool:
         """Whether earlier attempts have computed tokens, and this one none yet: its reader waits in the middle."""
         return 0 < self._num_taken == len(self.tokens)
