@@ -30,6 +30,8 @@ QUORUM: Mapping[str, Any] = {"x-queue-type": "quorum", "x-delivery-limit": 1_000
 means one return; a classic queue would be refused as transient on 4.3 or lose its mirrors on 4.0."""
 _PERSISTENT = 2
 _CLOSING_S = 4.0
+_PUBLISHING = "publish"
+"""The name of a publisher's channel."""
 
 
 @contextmanager
@@ -180,6 +182,8 @@ class Publisher:
     def __init__(self, url: str | ServiceAddress, *, name: str, timeout_s: float = TIMEOUT_S) -> None:
         self._link = Link(url, name=name)
         self._timeout_s = timeout_s
+        self._retired: AbstractChannel | None = None
+        self._retired_s = float("-inf")
 
     async def open(self) -> None:
         await self._link.open(timeout_s=self._timeout_s)
@@ -214,10 +218,41 @@ class Publisher:
                 raise failure
 
     async def _send(self, exchange: str, queue: str, body: bytes, headers: Mapping[str, str] | None) -> None:
-        channel = await self._link.channel("publish", confirms=True)
+        channel = await self._link.channel(_PUBLISHING, confirms=True)
         await self._link.unblocked()
         properties = Basic.Properties(delivery_mode=_PERSISTENT, headers=dict(headers or {}))
-        await channel.basic_publish(body, exchange=exchange, routing_key=queue, properties=properties, mandatory=True)
+        try:
+            await channel.basic_publish(
+                body, exchange=exchange, routing_key=queue, properties=properties, mandatory=True
+            )
+        except PublishError:
+            raise
+        except DeliveryError:
+            self._retire(channel)
+            raise
+
+    def _retire(self, channel: AbstractChannel) -> None:
+        """Lets the next message open another channel, because this one refused a message.
+
+        A RabbitMQ channel (3.10.8) whose first message to a quorum queue came while the queue had no leader refuses
+        every later one too, even when there is a leader again. Messages that wait for their confirmation stay on the
+        retired channel, which is closed when the next one is retired, at least one deadline later.
+        """
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._retired_s < self._timeout_s:
+            return
+        previous, self._retired, self._retired_s = self._retired, channel, now_s
+        self._link.drop(_PUBLISHING)
+        if previous is not None and not previous.is_closed:
+            self._link.leave(_close_channel(previous))
+
+
+async def _close_channel(channel: AbstractChannel) -> None:
+    try:
+        async with within(_CLOSING_S):
+            await channel.close()
+    except DependencyDown:
+        pass  # it went with its connection
 
 
 async def _close(connection: aiormq.Connection) -> None:
