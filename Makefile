@@ -14,7 +14,8 @@ export TEST_SEED TEST_DURATIONS
 # Bytecode that one process has compiled, the hundreds after it read. What is installed is compiled at its first import:
 # to compile all of it takes as long as to install it, and most of it nobody imports.
 export PYTHONDONTWRITEBYTECODE :=
-TEST = $(BIN)/python -m pytest
+# Threads of torch that wait for each other sleep: spinning, they would take the cores from the tests beside them.
+TEST = OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest
 SERVE_ARGS ?=
 SERVICES_ARGS ?=
 FLEET_ARGS ?=
