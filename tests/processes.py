@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.services import keeper
+from tests.services.process import give_ports
 
 _ASKED = "TEST_PROCESSES"
 
@@ -106,6 +107,7 @@ class _Parent:
         if pid == 0:
             for line in (ours, *self.children):
                 line.close()
+            give_ports(self.num_forked)
             _live(_Worker(self.session, theirs, given), base / f"process-{self.num_forked}")
         theirs.close()
         self.num_forked += 1

@@ -14,13 +14,33 @@ from typing import Any
 
 from tests.services.reaper import adopt
 
+PORT_SHARE = "TEST_PORTS"
+"""Names the share of the ports that is for this process and what it starts: those that it leaves others are theirs."""
+_NUM_SHARES = 8
+_PORTS = range(10_240, 32_768)
+_had_ports: set[int] = set()
+
+
+def give_ports(number: int) -> None:
+    """Gives this process a share of the ports. What is free now may be another's a moment later, whose server comes up
+    in seconds: so processes of tests that run side by side do not choose out of the same ones."""
+    os.environ[PORT_SHARE] = str(number % _NUM_SHARES)
+
 
 def free_port() -> int:
-    """A loopback port that was free a moment ago, of those that no system gives to connections of its own accord."""
+    """A loopback port that was free a moment ago, of those that no system gives to connections of its own accord. This
+    process has not had it before, unless it has had half of its ports."""
+    share = os.environ.get(PORT_SHARE)
+    ports = _PORTS[int(share) :: _NUM_SHARES] if share else _PORTS
+    if 2 * len(_had_ports) > len(ports):
+        _had_ports.clear()
     while True:
-        port = random.SystemRandom().randrange(10_240, 32_768)
+        port = random.SystemRandom().choice(ports)
+        if port in _had_ports:
+            continue
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _had_ports.add(port)
             return port
 
 
