@@ -165,7 +165,7 @@ def main() -> int:
     ratio = next(iter(rows.values()))["ratio"]
     head: dict[str, Any] = {
         "benchmark": "kv_tiers",
-        "command": shlex.join(sys.argv),
+        "command": shlex.join(["python", "-m", "benchmarks.kv_tiers", *sys.argv[1:]]),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
         "device": device,

@@ -5,6 +5,7 @@ python -m benchmarks.memory --only engine              2,000 requests on the def
 python -m benchmarks.memory --only readers followers sessions --minutes 1
 python -m benchmarks.memory --only engine --requests 500 --model FOLDER --dtype float32
 python -m benchmarks.memory --only engine --kv-folder FOLDER     with copies of KV blocks in files
+python -m benchmarks.memory --only engine --draft-model FOLDER   with a draft head, or a draft model
 
 ``engine``: no server around it. Requests differ in length, sampling, tenant and priority; some share a prefix, come as
 four choices, replay tokens, are aborted half way or refused. The KV pool is small, so that all of it is touched within
@@ -149,6 +150,7 @@ def measure_engine(options: argparse.Namespace) -> Figures:
         max_sequences=16,
         kv_folder=options.kv_folder,
         kv_folder_bytes=256 << 20,
+        draft_model=options.draft_model,
     )
     engine = Engine(config, options.model)
     load = Load(read_architecture(options.model).vocab_size, longest=120)
@@ -159,6 +161,7 @@ def measure_engine(options: argparse.Namespace) -> Figures:
         total=options.requests,
         tell=lambda done, num_bytes: print(f"{done:9} {num_bytes / 1e6:9.1f}", flush=True),
     )
+    counters = engine.step().counters
     return {
         "num": float(options.requests),
         "rss_mb_before": before / 1e6,
@@ -167,7 +170,9 @@ def measure_engine(options: argparse.Namespace) -> Figures:
         "emitted": float(load.num_emitted),
         "aborted": float(load.num_aborted),
         "refused": float(load.num_refused),
-        "parked": float(engine.step().counters.preemptions),
+        "parked": float(counters.preemptions),
+        "drafted": float(counters.drafted),
+        "drafted_by_model": float(counters.model_drafted),
     }
 
 
@@ -199,6 +204,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--dtype", default="int8", choices=("int8", "float32", "bfloat16"))
     parser.add_argument("--kv-memory-mb", type=int, default=32)
     parser.add_argument("--kv-folder", default="", help="where the engine keeps copies of KV blocks, 256 MiB of them")
+    parser.add_argument("--draft-model", default="", help="a folder: of a draft head, or of a smaller model")
     parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model, some seconds")
     options = parser.parse_args()

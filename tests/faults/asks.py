@@ -52,7 +52,9 @@ def undisturbed(server: Server, asks: Sequence[Ask], cache: Path | None = None) 
     if cache is None:
         return _answered(server, asks)
     with server.client() as http:
-        version = http.post(asks[0].route, json=asks[0].body).json()["system_fingerprint"]
+        reply = http.post(asks[0].route, json=asks[0].body)
+    assert reply.status_code == 200, reply.text
+    version = reply.json()["system_fingerprint"]
     mark = hashlib.sha256(json.dumps([version, [ask.body for ask in asks]]).encode()).hexdigest()[:16]
     path = cache / f"answers-{mark}.json"
     if not path.exists():
