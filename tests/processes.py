@@ -107,7 +107,7 @@ class _Parent:
         if pid == 0:
             for line in (ours, *self.children):
                 line.close()
-            give_ports(self.num_forked)
+            give_ports(1 + self.num_forked)  # 0 is the keeper's
             _live(_Worker(self.session, theirs, given), base / f"process-{self.num_forked}")
         theirs.close()
         self.num_forked += 1

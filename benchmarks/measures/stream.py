@@ -69,7 +69,12 @@ class _Bench:
         ending = Ending(stage.journal, _settle_nothing, SystemClock())
         hands = Hands(Trials(strike_limit=1))
         self.emitter = Emitter(
-            hands, Parked(), None, _restore_nothing, log=self.log, queue=stage.queue, ending=ending, metrics=Metrics()
+            *(hands, Parked(), None, _restore_nothing),
+            log=self.log,
+            queue=stage.queue,
+            ending=ending,
+            metrics=Metrics(),
+            gather_s=0.0,  # what an append costs is the question
         )
         self.jobs = jobs
         for running in jobs:

@@ -29,7 +29,7 @@ class Streams:
 
     def __init__(self, engine: Engine, prompts: Sequence[list[int]], num_streams: int, sampling: Sampling) -> None:
         self._engine, self._prompts, self._sampling = engine, prompts, sampling
-        self.num_streams = num_streams
+        self._num_streams = num_streams
         self._next = 0
         self._running: dict[str, list[int]] = {}
         self._ended: dict[str, list[int]] = {}
@@ -40,7 +40,7 @@ class Streams:
         before, num_tokens = self._counters, 0
         started, cpu_before = time.perf_counter(), time.process_time()
         for _ in range(num_steps):
-            while len(self._running) < self.num_streams:
+            while len(self._running) < self._num_streams:
                 self._begin()
             output = self._engine.step()
             num_tokens += len(output.emitted)
@@ -61,9 +61,9 @@ class Streams:
         return self._ended
 
     def _begin(self) -> None:
-        number, id = self._next, f"{self.num_streams} streams, answer {self._next}"
+        number, id = self._next, f"{self._num_streams} streams, answer {self._next}"
         self._next += 1
-        tenant = f"{self.num_streams} {number // len(self._prompts)}"  # no answer finds another's blocks
+        tenant = f"{self._num_streams} {number // len(self._prompts)}"  # no answer finds another's blocks
         prompt_ids = self._prompts[number % len(self._prompts)]
         self._engine.add(Add(id=id, prompt_ids=prompt_ids, sampling=self._sampling, seed=number, tenant=tenant))
         self._running[id] = []

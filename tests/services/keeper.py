@@ -33,6 +33,8 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from _pytest.outcomes import Failed, Skipped
 
+from tests.services.process import give_ports
+
 P = ParamSpec("P")
 T = TypeVar("T")
 _Socket = socket.socket  # a test may put another one in its place
@@ -123,6 +125,7 @@ def _keep(listener: socket.socket, heard: int, ahead: Sequence[tuple[str, str]])
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's processes end first
         _address = None
+        give_ports(0)
         for module, name in ahead:
             threading.Thread(target=_call, args=[module, name], daemon=True).start()
         while heard not in wait([listener, heard]):

@@ -15,15 +15,15 @@ from typing import Any
 from tests.services.reaper import adopt
 
 PORT_SHARE = "TEST_PORTS"
-"""Names the share of the ports that is for this process and what it starts: those that it leaves others are theirs."""
+"""Names the share of the ports that is for this process and for what it starts."""
 _NUM_SHARES = 8
 _PORTS = range(10_240, 32_768)
 _had_ports: set[int] = set()
 
 
 def give_ports(number: int) -> None:
-    """Gives this process a share of the ports. What is free now may be another's a moment later, whose server comes up
-    in seconds: so processes of tests that run side by side do not choose out of the same ones."""
+    """Gives this process a share of the ports. A server takes its port seconds after the port was chosen, so processes
+    of tests that run side by side must not choose out of the same ones."""
     os.environ[PORT_SHARE] = str(number % _NUM_SHARES)
 
 

@@ -244,23 +244,15 @@ class Publisher:
         previous, self._retired, self._retired_s = self._retired, channel, now_s
         self._link.drop(_PUBLISHING)
         if previous is not None and not previous.is_closed:
-            self._link.leave(_close_channel(previous))
+            self._link.leave(_close(previous))
 
 
-async def _close_channel(channel: AbstractChannel) -> None:
+async def _close(closed: aiormq.Connection | AbstractChannel) -> None:
     try:
         async with within(_CLOSING_S):
-            await channel.close()
+            await closed.close(aiormq.ConnectionClosed(0, "closed by us"))
     except DependencyDown:
-        pass  # it went with its connection
-
-
-async def _close(connection: aiormq.Connection) -> None:
-    try:
-        with translated():
-            await connection.close(aiormq.ConnectionClosed(0, "closed by us"), timeout=_CLOSING_S)
-    except DependencyDown:
-        pass  # the connection is gone already
+        pass  # it is gone already
 
 
 def _checked(url: str) -> URL:

@@ -45,8 +45,8 @@ class Emitter:
         queue: Queue,
         ending: Ending,
         metrics: Metrics,
+        gather_s: float,
         ended: Callable[[Turn], None] = lambda turn: None,
-        gather_s: float = 0.0,
     ) -> None:
         """``restore`` claims a job again that the log has forgotten; it returns False when the job is not ours.
         ``ended`` is told each turn that has ended here."""
