@@ -9,6 +9,7 @@ import pytest
 
 from axon.errors import FetchFailed, InvalidInput
 from axon.weights.cache import Weights, WeightsCache
+from axon.weights.checking import CTIME_STEP_S
 from axon.weights.config import WeightsConfig
 from axon.weights.manifest import read_manifest
 from axon.weights.names import MANIFEST
@@ -207,6 +208,8 @@ async def test_eviction_takes_the_least_recently_used_and_never_what_is_open(
                 await opened(cache, sources[3])
             assert refused.value.code == "disk_full"
         assert third.folder.exists()
+    await asyncio.sleep(2 * CTIME_STEP_S)  # a later use gets a later time
+    await opened(cache, sources[2], digest=third.digest)
     fourth = await opened(cache, sources[3])
     assert fourth.folder.exists()
     assert not first.folder.exists()
