@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from axon.engine.load.four_bit_layout import FourBits
-from axon.engine.load.four_bit_matrices import FourBitParts
+from axon.engine.load.quantised.four_bit_layout import FourBits
+from axon.engine.load.quantised.four_bit_matrices import FourBitParts
 
 _GPTQ = FourBits(method="gptq", group_size=128, zero_offset=1)
 

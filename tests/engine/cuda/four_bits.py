@@ -14,11 +14,11 @@ from axon.engine.cuda.products.products import Products
 from axon.engine.cuda.rows import Rows
 from axon.engine.cuda.weights.packed import Packed, pack, widen
 from axon.engine.engine import Engine
-from axon.engine.load.four_bit_layout import FourBits
+from axon.engine.load.quantised.four_bit_layout import FourBits
 from tests.engine.builders import make_add, run_to_end
 from tests.engine.cuda.fp8 import DEVICE, EPS, SHAPES, distance, random
 from tests.engine.cuda.fp8_ways import CONFIG, emit, gaps
-from tests.engine.load.four_bit_files import LAYOUTS, publish
+from tests.engine.load.quantised.four_bit_files import LAYOUTS, publish
 
 COUNTS = {"llama-8b": (1, 17, 64, 130, 500), "small": (5, 100), "smollm2": (3,)}
 """Rows: one for each table of shapes that is tried with a model's products."""

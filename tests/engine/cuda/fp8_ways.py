@@ -12,7 +12,7 @@ from axon.engine.engine import Engine
 from axon.engine.load.weights import Weights
 from axon.engine.protocol.messages import Add, Emitted
 from tests.engine.builders import make_add, run_to_end
-from tests.engine.load.fp8_files import LAYOUTS, publish
+from tests.engine.load.quantised.fp8_files import LAYOUTS, publish
 
 CONFIG: dict[str, Any] = {
     "block_size": 64,

@@ -10,10 +10,10 @@ from axon.engine.cuda.tuning import FewRows, few_packed, fit_packed, unpacked_wi
 from axon.engine.cuda.weights.layers import load_packed
 from axon.engine.cuda.weights.packed import Packed, pack, widen
 from axon.engine.cuda.weights.upload import Upload
-from axon.engine.load.four_bit_layout import FourBits, read_four_bits
+from axon.engine.load.quantised.four_bit_layout import FourBits, read_four_bits
 from axon.engine.load.weights import Weights
 from tests.engine.builders import make_tiny_llama
-from tests.engine.load.four_bit_files import LAYOUTS, packed, publish
+from tests.engine.load.quantised.four_bit_files import LAYOUTS, packed, publish
 
 CPU = torch.device("cpu")
 NAMES = {

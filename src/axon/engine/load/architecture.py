@@ -9,7 +9,7 @@ from typing import Any
 
 from axon.engine.load.config_numbers import check_sizes, read_epsilon
 from axon.engine.load.family import FAMILIES, ExpertKeys, Family, family_of
-from axon.engine.load.quantisation import check_quantisation, is_fp8
+from axon.engine.load.quantised.quantisation import check_quantisation, is_fp8
 from axon.engine.load.rope import Rope, positive, read_rope, rope_kind, trained_len
 from axon.errors import Misconfigured, UnknownModel
 

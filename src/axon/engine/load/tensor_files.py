@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from axon.engine.load.architecture import Architecture
-from axon.engine.load.four_bit_layout import NUMBERS, OPTIONAL, FourBits, part_of
-from axon.engine.load.fp8_layout import FP8_NAME, SCALE_SUFFIXES, scales_shape_problem
 from axon.engine.load.layout import file_shapes
-from axon.engine.load.mxfp4_layout import BLOCK, blocks_of, part_shapes
-from axon.engine.load.quantisation import four_bits_of
+from axon.engine.load.quantised.four_bit_layout import NUMBERS, OPTIONAL, FourBits, part_of
+from axon.engine.load.quantised.fp8_layout import FP8_NAME, SCALE_SUFFIXES, scales_shape_problem
+from axon.engine.load.quantised.mxfp4_layout import BLOCK, blocks_of, part_shapes
+from axon.engine.load.quantised.quantisation import four_bits_of
 from axon.errors import Misconfigured
 
 INDEX = "model.safetensors.index.json"

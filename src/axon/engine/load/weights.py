@@ -9,13 +9,13 @@ from typing import Any, Self
 import torch
 from safetensors import safe_open
 
-from axon.engine.load.four_bit_layout import OPTIONAL, FourBits, part_of
-from axon.engine.load.four_bit_matrices import FourBitParts, unpacked
-from axon.engine.load.fp8_layout import FP8_NAME
-from axon.engine.load.fp8_matrices import row_scales, widened
-from axon.engine.load.mxfp4_layout import blocks_of, exponents_of
-from axon.engine.load.mxfp4_matrices import unpacked_mxfp4
-from axon.engine.load.quantisation import four_bits_of
+from axon.engine.load.quantised.four_bit_layout import OPTIONAL, FourBits, part_of
+from axon.engine.load.quantised.four_bit_matrices import FourBitParts, unpacked
+from axon.engine.load.quantised.fp8_layout import FP8_NAME
+from axon.engine.load.quantised.fp8_matrices import row_scales, widened
+from axon.engine.load.quantised.mxfp4_layout import blocks_of, exponents_of
+from axon.engine.load.quantised.mxfp4_matrices import unpacked_mxfp4
+from axon.engine.load.quantised.quantisation import four_bits_of
 from axon.engine.load.tensor_files import TensorInfo, find_tensors, scales_of
 from axon.errors import Misconfigured
 

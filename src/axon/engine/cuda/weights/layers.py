@@ -11,7 +11,7 @@ from axon.engine.cuda.rows import ExpertBiases, Rows, quantise
 from axon.engine.cuda.weights.packed import Packed, pack
 from axon.engine.cuda.weights.upload import Upload
 from axon.engine.load.architecture import Architecture
-from axon.engine.load.four_bit_matrices import FourBitParts, unpacked
+from axon.engine.load.quantised.four_bit_matrices import FourBitParts, unpacked
 from axon.engine.load.rope import Rope
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
-from axon.engine.load.four_bit_layout import FourBits
-from axon.engine.load.four_bit_matrices import Grouped, grouped
+from axon.engine.load.quantised.four_bit_layout import FourBits
+from axon.engine.load.quantised.four_bit_matrices import Grouped, grouped
 
 SMALLEST_GROUP = 16
 """Inputs of the smallest group that the kernels take."""

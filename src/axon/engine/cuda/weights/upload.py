@@ -19,7 +19,7 @@ from typing import Any, Self
 import torch
 
 from axon.engine.cuda.rows import FP8
-from axon.engine.load.four_bit_matrices import FourBitParts
+from axon.engine.load.quantised.four_bit_matrices import FourBitParts
 from axon.engine.load.tensor_files import TensorInfo
 from axon.engine.load.weights import Weights
 from axon.runtime.cores import usable_cores

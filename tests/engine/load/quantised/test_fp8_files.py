@@ -18,7 +18,7 @@ from axon.engine.load.tensor_files import check_tensors
 from axon.engine.load.weights import Weights
 from axon.errors import Misconfigured
 from tests.engine.builders import make_add, make_tiny_llama, run_to_end, with_config
-from tests.engine.load.fp8_files import LAYOUTS, compressed, publish
+from tests.engine.load.quantised.fp8_files import LAYOUTS, compressed, publish
 
 CPU = torch.device("cpu")
 WIDE = {

@@ -2,7 +2,7 @@
 
 import torch
 
-from axon.engine.load.fp8_layout import BLOCK
+from axon.engine.load.quantised.fp8_layout import BLOCK
 
 
 def row_scales(shape: tuple[int, ...], scales: torch.Tensor) -> torch.Tensor | None:

@@ -12,13 +12,13 @@ from safetensors.torch import load_file, save_file
 from axon.engine.cuda.weights.upload import Upload
 from axon.engine.engine import Engine
 from axon.engine.load.architecture import read_architecture
-from axon.engine.load.four_bit_layout import FourBits
-from axon.engine.load.four_bit_matrices import unpacked
+from axon.engine.load.quantised.four_bit_layout import FourBits
+from axon.engine.load.quantised.four_bit_matrices import unpacked
 from axon.engine.load.tensor_files import check_tensors
 from axon.engine.load.weights import Weights
 from axon.errors import Misconfigured
 from tests.engine.builders import make_add, make_tiny_llama, run_to_end, with_config
-from tests.engine.load.four_bit_files import LAYOUTS, publish
+from tests.engine.load.quantised.four_bit_files import LAYOUTS, publish
 
 CPU = torch.device("cpu")
 WIDE = {

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from axon.engine.load.fp8_layout import BLOCK
+from axon.engine.load.quantised.fp8_layout import BLOCK
 
 FP8 = torch.float8_e4m3fn
 LARGEST = 448.0

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from axon.engine.load.four_bit_layout import NUMBERS, FourBits
+from axon.engine.load.quantised.four_bit_layout import NUMBERS, FourBits
 
 _AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 """Where in an int32 of AWQ each of eight outputs lies: the four even ones come first."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from axon.engine.load.four_bit_layout import FourBits, read_four_bits
-from axon.engine.load.fp8_layout import check_fp8
+from axon.engine.load.quantised.four_bit_layout import FourBits, read_four_bits
+from axon.engine.load.quantised.fp8_layout import check_fp8
 
 _FOUR_BITS = ("awq", "gptq")
 
