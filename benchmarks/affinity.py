@@ -14,14 +14,12 @@ import argparse
 import asyncio
 import json
 import secrets
-import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,7 @@ from tests.fleet.member import Member, Role  # noqa: E402
 
 from benchmarks.measures.figures import Figures, median, percentile, rounded, table  # noqa: E402
 from benchmarks.measures.load import make_prompt  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.measures.stage import Urls, started_services  # noqa: E402
 
 SEED = 0
@@ -171,8 +169,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=NUM_TURNS)
     parser.add_argument("--words", type=int, default=NUM_WORDS, help="of each question")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model")
     options = parser.parse_args()
     options.model = "echo" if options.smoke else "smollm2-135m-instruct"
@@ -183,9 +180,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
-    command = shlex.join(["python", "-m", "benchmarks.affinity", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
+    report = Report("affinity", options)
     engine = SMOKE if options.smoke else MODEL
     rounds: dict[str, list[Figures]] = {"with affinity": [], "without": []}
     with started_services() as services, tempfile.TemporaryDirectory(prefix="axon-affinity-") as folder:
@@ -197,20 +192,11 @@ def main() -> None:
                 print(table({name: measured[-1]}), flush=True)
     rows = {name: median(measured) for name, measured in rounds.items()}
     print(table(rows), flush=True)
-    result: dict[str, Any] = {
-        "benchmark": "affinity",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "note": options.note,
-        "rows": rounded(rows),
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"affinity-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "rows": rounded(rows),
+        }
+    )
 
 
 if __name__ == "__main__":

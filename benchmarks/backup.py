@@ -9,15 +9,12 @@ second and bytes of the encoded turns per second. The same machine holds the dat
 """
 
 import argparse
-import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from tests.backup.places import Place, postgres_place, sqlite_place  # noqa: E402
 
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 
 NUM_TURNS, TURN_BYTES = 20_000, 4_000
 
@@ -35,12 +32,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=NUM_TURNS)
     parser.add_argument("--smoke", action="store_true", help="a few turns, to see that it runs")
-    parser.add_argument("--save", action="store_true")
+    add_report_options(parser)
     options = parser.parse_args()
     num_turns = 50 if options.smoke else options.turns
-    command = shlex.join(["python", "-m", "benchmarks.backup", *sys.argv[1:]])
-    print(command)
-    print(f"machine {machine()}, load average {load_average()}")
+    report = Report("backup", options)
     found: dict[str, Figures] = {}
     with tempfile.TemporaryDirectory(prefix="axon-bench-backup-") as folder, ExitStack() as stack:
         for name, make in (("SQLite", sqlite_place), ("PostgreSQL", postgres_place)):
@@ -50,17 +45,12 @@ def main() -> None:
                 places.append(stack.enter_context(make(Path(folder) / f"{name}-{role}")))
             found[name] = measure(places[0], places[1], Path(folder) / f"{name}.backup", num_turns)
     print(table(found))
-    result = {
-        "command": command,
-        "machine": machine(),
-        "load_average": load_average(),
-        "turns": num_turns,
-        "databases": rounded(found),
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"backup-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "turns": num_turns,
+            "databases": rounded(found),
+        }
+    )
 
 
 def measure(source: Place, target: Place, archive: Path, num_turns: int) -> Figures:

@@ -13,14 +13,12 @@ answer meanwhile, and is cancelled at the end of its round. The aim is a p99 of 
 import argparse
 import asyncio
 import json
-import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -37,7 +35,7 @@ from axon.domain.tenants.tenant import Limits  # noqa: E402
 from benchmarks.measures.crowd import Crowd, Party, run_crowd  # noqa: E402
 from benchmarks.measures.figures import Figures, percentile, rounded, table  # noqa: E402
 from benchmarks.measures.load import make_prompt  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.measures.tenancy import Keys, make_tenants  # noqa: E402
 
 SLOTS = 8
@@ -203,8 +201,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--place", choices=("fleet", "model", "both"), default="both")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each part of a round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model, no services")
     options = parser.parse_args(arguments)
     if options.smoke:
@@ -214,9 +211,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
-    command = shlex.join(["python", "-m", "benchmarks.batches", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
+    report = Report("batches", options)
     places: dict[str, Rows] = {}
     with tempfile.TemporaryDirectory(prefix="axon-batches-") as name:
         folder = Path(name)
@@ -226,22 +221,13 @@ def main() -> None:
                 with place(options, folder / name) as site:
                     places[name] = measured(site, options.rounds)
                 print(table({f"{name}: {row}": figures for row, figures in places[name].items()}), flush=True)
-    result = {
-        "benchmark": "batches",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "note": options.note,
-        "ttft_p99_ratio": round(max(rows["ratios"]["ttft_p99"] for rows in places.values()), 3),
-        "aim": AIM,
-        "places": {place: rounded(rows) for place, rows in places.items()},
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"batches-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "ttft_p99_ratio": round(max(rows["ratios"]["ttft_p99"] for rows in places.values()), 3),
+            "aim": AIM,
+            "places": {place: rounded(rows) for place, rows in places.items()},
+        }
+    )
 
 
 if __name__ == "__main__":

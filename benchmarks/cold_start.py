@@ -22,7 +22,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from axon.engine.config import EngineConfig  # noqa: E402
 from benchmarks.measures.cold import Started, time_failover, time_server, time_start, time_start_from_spare  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded, table  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.peers import engines  # noqa: E402
 
 ROUNDS = 5
@@ -152,31 +151,21 @@ def run(options: argparse.Namespace) -> dict[str, list[Figures]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--save", action="store_true")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--xllamacpp", type=Path)
     options = parser.parse_args()
-    now = datetime.now(UTC)
-    command = f"python -m benchmarks.cold_start {' '.join(sys.argv[1:])}".strip()
-    print(command, flush=True)
-    before = load_average()
+    report = Report("cold_start", options)
     seen = run(options)
     rows = {name: median(starts) for name, starts in seen.items()}
     print(table(rows))
-    report = {
-        "benchmark": "cold_start",
-        "command": command,
-        "date": now.isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": [before, load_average()],
-        "goal_s": GOAL_S,
-        "rows": rounded(rows),
-        "starts_s": {name: [round(each["first_token_s"], 3) for each in starts] for name, starts in seen.items()},
-    }
-    if options.save and not options.smoke:
-        path = ROOT / "benchmarks" / "results" / f"cold-start-{now:%Y-%m-%d}.json"
-        path.write_text(json.dumps(report, indent=1) + "\n")
-    print(json.dumps(report))
+    report.end(
+        {
+            "goal_s": GOAL_S,
+            "rows": rounded(rows),
+            "starts_s": {name: [round(each["first_token_s"], 3) for each in starts] for name, starts in seen.items()},
+        }
+    )
 
 
 if __name__ == "__main__":

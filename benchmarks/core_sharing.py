@@ -10,16 +10,12 @@ The ratios are those of one run.
 
 import argparse
 import asyncio
-import json
-import shlex
 import signal
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +27,7 @@ from tests.engine.encoder.minilm import minilm  # noqa: E402
 from benchmarks.measures.embedding_load import KINDS, LONG_WORDS, SHORT_WORDS, Connection, Kind, run_kind  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded, shown  # noqa: E402
 from benchmarks.measures.load import Endpoint, make_prompt, run_load  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.peers.engines import MODELS, NUM_THREADS, Engine  # noqa: E402
 from benchmarks.peers.server import running  # noqa: E402
 
@@ -171,13 +167,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--dtype", default="auto", help="of both models")
     parser.add_argument("--only", choices=("slices", "free"), help="one of the two servers")
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    command = shlex.join(["python", "-m", "benchmarks.core_sharing", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}")
+    report = Report("core_sharing", options)
     medians: dict[str, Figures] = {}
     for share_cores in (True, False):
         engine = axon(share_cores=share_cores, dtype=options.dtype)
@@ -199,22 +192,13 @@ def main() -> int:
             for name, figures in medians.items()
         )
         print(f"| {key} | {' | '.join(cells)} |")
-    result = {
-        "benchmark": "core_sharing",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "note": options.note,
-        "goal": GOAL,
-        "medians": rounded(medians),
-        "ratios": rounded(told),
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"core-sharing-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "goal": GOAL,
+            "medians": rounded(medians),
+            "ratios": rounded(told),
+        }
+    )
     return 0
 
 

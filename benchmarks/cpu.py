@@ -15,15 +15,12 @@ stopped, and what Axon takes while idle is shown. No prompt is asked twice of on
 
 import argparse
 import asyncio
-import json
-import shlex
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -48,7 +45,7 @@ from benchmarks.measures.corpus import read_corpus  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded  # noqa: E402
 from benchmarks.measures.load import LoadError, run_asks  # noqa: E402
 from benchmarks.measures.loads import CHAT, LOOPING, SEED, Chat, Load, Looping, TooFewMessages  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.measures.speculation import Drafts, acceptance, drafts_of, read_drafts  # noqa: E402
 from benchmarks.peers import engines  # noqa: E402
 from benchmarks.peers.choice import CannotCompare, choose_peers  # noqa: E402
@@ -249,8 +246,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--without", nargs="+", default=[], metavar="NAME", help="all peers but these")
     parser.add_argument("--threads", type=int, default=engines.NUM_THREADS, help="of every engine's arithmetic")
     parser.add_argument("--dtype", default="int8", help="of Axon's engine")
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model and no installed peer")
     options = parser.parse_args()
     if options.smoke:
@@ -261,9 +257,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the servers are ended then as with ctrl-c
-    command = shlex.join(["python", "-m", "benchmarks.cpu", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}")
+    report = Report("cpu", options)
     manifest = {} if options.smoke else engines.read_manifest()
     failed: dict[str, str] = {}
     chosen = choose(options, manifest)
@@ -276,36 +270,28 @@ def main() -> int:
         print(f"\n{name}: {sentences[name]}\n\n{table(medians)}")
         told[name] = {"load": sentences[name], **told_of_load(medians, by_engine)}
         charts[name] = chart(medians, f"{name}: {sentences[name]}")
-    result = {
-        "benchmark": "cpu",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "note": options.note,
-        "peers": [engine.name for engine in chosen if engine.name not in OURS and engine.name not in failed],
-        "without": options.without,
-        "not_compared": failed,
-        "limited": engines.notes(manifest),
-        "engines": {
-            each.name: {"version": each.version, "command": each.told, "idle_share_of_a_core": idle[each.name]}
-            for each in chosen
-        },
-        "loads": told,
-    }
-    if options.save:
-        save(result, charts)
-    print(json.dumps(result))
+    if report.is_kept:
+        draw(charts)
+    report.end(
+        {
+            "peers": [engine.name for engine in chosen if engine.name not in OURS and engine.name not in failed],
+            "without": options.without,
+            "not_compared": failed,
+            "limited": engines.notes(manifest),
+            "engines": {
+                each.name: {"version": each.version, "command": each.told, "idle_share_of_a_core": idle[each.name]}
+                for each in chosen
+            },
+            "loads": told,
+        }
+    )
     if failed:
         print(f"benchmarks.cpu: {', '.join(failed)} failed on the way and is not compared", file=sys.stderr)
     return 1 if failed else 0
 
 
-def save(result: Mapping[str, Any], charts: Mapping[str, str]) -> None:
-    """Keeps the result and its charts in the repository."""
-    path = ROOT / "benchmarks" / "results" / f"cpu-{datetime.now(UTC):%Y-%m-%d}.json"
-    path.write_text(json.dumps(result, indent=2) + "\n")
+def draw(charts: Mapping[str, str]) -> None:
+    """Puts the charts where README and pages show them."""
     for name, page in charts.items():
         target = "cpu.svg" if name == LOOPING else f"cpu-{name}.svg"
         (ROOT / "docs" / "plots" / target).write_text(page)

@@ -21,16 +21,12 @@ interval is below 0.97.
 """
 
 import argparse
-import json
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
@@ -42,8 +38,8 @@ from axon.engine.load.convert.gguf import convert_gguf, default_gguf, is_convert
 from benchmarks.measures.corpus import read_corpus  # noqa: E402
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
 from benchmarks.measures.layered_model import blurred, cut, deepened, scrambled  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
 from benchmarks.measures.pairs import batch_chart, interval, speed_chart  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.measures.turns import Streams, Turn  # noqa: E402
 
 SYSTEM = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
@@ -189,10 +185,8 @@ def slower(found: Mapping[str, Mapping[int, Figures]]) -> list[str]:
     ]
 
 
-def save(report: Mapping[str, Any], found: Mapping[str, Mapping[int, Figures]], kind: str) -> None:
-    """Keeps the figures in benchmarks/results/ and draws them in docs/plots/."""
-    path = ROOT / "benchmarks" / "results" / f"{kind}-{report['at'][:10]}.json"
-    path.write_text(json.dumps(report, indent=2) + "\n")
+def draw(found: Mapping[str, Mapping[int, Figures]], kind: str) -> None:
+    """Draws the figures in docs/plots/."""
     plots, title = ROOT / "docs" / "plots", "A draft head" if kind == "draft-head" else "Draft models"
     (plots / f"{kind}-streams.svg").write_text(batch_chart(f"{title}, by streams", found))
     (plots / f"{kind}-acceptance.svg").write_text(speed_chart(f"{title}, by drafts accepted", found))
@@ -210,21 +204,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--dtype", choices=["int8", "float32"], default="int8")
     parser.add_argument("--head", default="", help="folder of a draft head of the default model")
     parser.add_argument("--texts", choices=["chat", "repetitive"], nargs="*", default=["chat", "repetitive"])
-    parser.add_argument("--save", action="store_true", help="keep the JSON and the plots")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="tiny models: whether it runs, not how fast")
     return parser.parse_args()
 
 
 def main() -> int:
     options = parse()
-    report: dict[str, Any] = {
-        "benchmark": "drafts",
-        "command": f"python -m benchmarks.drafts {shlex.join(sys.argv[1:])}".rstrip(),
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_before": load_average(),
-    }
-    print(f"{report['command']}\n{report['machine']}, load {report['load_before']}", flush=True)
+    report = Report("drafts", options)
     sizes = Sizes(
         added_layers=options.layers,
         num_tokens=options.tokens,
@@ -248,10 +235,10 @@ def main() -> int:
         source, prompts = prepare_default()
         found = measure(source, prompts, options.drafts, config, sizes)
     rows = {name: rounded({str(num): each for num, each in rows.items()}) for name, rows in found.items()}
-    report |= {"head" if options.head else "drafts": rows, "load_after": load_average()}
-    if options.save:
-        save(report, found, "draft-head" if options.head else "draft-models")
-    print(json.dumps(report), flush=True)
+    kind = "draft-head" if options.head else "draft-models"
+    if report.is_kept:
+        draw(found, kind)
+    report.end({"head" if options.head else "drafts": rows}, called=kind)
     worse = [] if options.smoke else slower(found)
     for line in worse:
         print(f"slower with drafts: {line}", file=sys.stderr)

@@ -12,15 +12,11 @@ are stopped while another one is measured. Every server's vectors are compared w
 
 import argparse
 import asyncio
-import json
-import shlex
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,7 +26,7 @@ sys.path[:0] = [str(ROOT)]
 from benchmarks.measures.embedding_load import KINDS, SHORT_WORDS, Kind, run_kind, texts, vectors_of  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded, shown  # noqa: E402
 from benchmarks.measures.load import LoadError  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.peers import embedding_engines as engines  # noqa: E402
 from benchmarks.peers.engines import NUM_THREADS, Engine  # noqa: E402
 from benchmarks.peers.server import NotServing, Server, running  # noqa: E402
@@ -192,8 +188,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--dtypes", nargs="+", default=list(engines.AXON_DTYPES), help="of Axon's engine")
     parser.add_argument("--threads", type=int, default=NUM_THREADS, help="of every server's arithmetic")
     parser.add_argument("--share", type=float, default=1.0, help="of the requests of a round")
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model and no installed peer")
     options = parser.parse_args()
     if options.smoke:
@@ -204,9 +199,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the servers are ended then as with ctrl-c
-    command = shlex.join(["python", "-m", "benchmarks.embeddings", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}")
+    report = Report("embeddings", options)
     chosen, failed = choose(options), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="axon-bench-") as folder, serving(chosen, Path(folder)) as contenders:
         same = {} if options.smoke else cosines(contenders, "sentence-transformers")
@@ -221,30 +214,21 @@ def main() -> int:
         print(
             f"{kind}: {best['ratios']} of {best['name']}, goal {each['goal']}; {of_all['ratios']} of {of_all['name']}"
         )
-    result = {
-        "benchmark": "embeddings",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "note": options.note,
-        "without": options.without,
-        "not_compared": failed,
-        "loads": {kind.name: kind.sentence for kind in KINDS},
-        "least_cosine": {name: round(value, 6) for name, value in same.items()},
-        "servers": {each.name: {"version": each.version, "command": each.told} for each in chosen},
-        "medians": {name: rounded(by) for name, by in medians.items()},
-        "inputs_per_s_by_round": {
-            name: {kind: [round(one[RATE], 1) for one in rounds] for kind, rounds in by.items()}
-            for name, by in results.items()
-        },
-        "compared": compared,
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"embeddings-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "without": options.without,
+            "not_compared": failed,
+            "loads": {kind.name: kind.sentence for kind in KINDS},
+            "least_cosine": {name: round(value, 6) for name, value in same.items()},
+            "servers": {each.name: {"version": each.version, "command": each.told} for each in chosen},
+            "medians": {name: rounded(by) for name, by in medians.items()},
+            "inputs_per_s_by_round": {
+                name: {kind: [round(one[RATE], 1) for one in rounds] for kind, rounds in by.items()}
+                for name, by in results.items()
+            },
+            "compared": compared,
+        }
+    )
     if failed:
         print(f"benchmarks.embeddings: {', '.join(failed)} failed on the way and is not compared", file=sys.stderr)
     return 1 if failed else 0

@@ -7,15 +7,11 @@ python -m benchmarks.engine --dtype float32     another arithmetic
 """
 
 import argparse
-import json
-import shlex
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,7 +25,7 @@ from axon.engine.load.architecture import read_architecture  # noqa: E402
 from axon.runtime.cores import usable_cores  # noqa: E402
 from benchmarks.measures import batching, conversation, kv_cache, kv_memory, long_prompt  # noqa: E402
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.measures.svg import Point, Series, bar_chart, line_chart  # noqa: E402
 
 SEED = 0
@@ -285,8 +281,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--dtype", choices=("int8", "float32", "bfloat16"), default="int8")
     parser.add_argument("--threads", type=int, default=usable_cores())
-    parser.add_argument("--save", action="store_true", help="keep the result and the plots")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run, on a tiny random model; keeps nothing")
     return parser.parse_args()
 
@@ -307,32 +302,22 @@ def run(options: argparse.Namespace) -> dict[str, Outcome]:
 
 def main() -> None:
     options = parse()
-    command = shlex.join(["python", "-m", "benchmarks.engine", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
+    report = Report("engine", options)
     outcomes = run(options)
     figures = {f"{name}: {row}": each for name, outcome in outcomes.items() for row, each in outcome.rows.items()}
-    result = {
-        "benchmark": "engine",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "note": options.note,
-        "figures": rounded(figures),
-        "points": {
-            name: {series: _rounded(points) for series, points in outcome.points.items()}
-            for name, outcome in outcomes.items()
-        },
-    }
-    if options.save and not options.smoke:
-        path = ROOT / "benchmarks" / "results" / f"engine-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
+    if report.is_kept:
         PLOTS.mkdir(exist_ok=True)
         for name, outcome in outcomes.items():
             (PLOTS / f"{name.replace('_', '-')}.svg").write_text(outcome.plot)
-    print(json.dumps(result))
+    report.end(
+        {
+            "figures": rounded(figures),
+            "points": {
+                name: {series: _rounded(points) for series, points in outcome.points.items()}
+                for name, outcome in outcomes.items()
+            },
+        }
+    )
 
 
 def _rounded(points: list[Point]) -> list[list[float]]:

@@ -13,15 +13,12 @@ ones' times to the first token and between tokens are compared, with every slot 
 
 import argparse
 import asyncio
-import json
-import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,7 +32,7 @@ from tests.journeys.server import running  # noqa: E402
 from axon.domain.tenants.tenant import Limits  # noqa: E402
 from benchmarks.measures.crowd import Crowd, Party, jain, run_crowd  # noqa: E402
 from benchmarks.measures.figures import Figures, percentile, rounded, table  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.measures.svg import bar_chart  # noqa: E402
 from benchmarks.measures.tenancy import Keys, make_tenants  # noqa: E402
 
@@ -317,8 +314,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--place", choices=("embedded", "fleet", "both"), default="both")
     parser.add_argument("--parts", default="", help="of the fleet: noisy,shares,tiers,reserve,pool,overload")
     parser.add_argument("--seconds", type=float, default=15.0, help="of each part; twice as long embedded")
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/ and draw the plot")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model, no services")
     options = parser.parse_args(arguments)
     if options.smoke:
@@ -331,9 +327,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
-    command = shlex.join(["python", "-m", "benchmarks.fairness", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
+    report = Report("fairness", options)
     places: dict[str, Rows] = {}
     with tempfile.TemporaryDirectory(prefix="axon-fairness-") as name:
         folder = Path(name)
@@ -344,22 +338,14 @@ def main() -> None:
         if options.place in ("fleet", "both"):
             places["fleet"] = run_fleet(options, _made(folder / "fleet"))
             print(table({f"fleet: {name}": row for name, row in places["fleet"].items()}), flush=True)
-    result: dict[str, Any] = {
-        "benchmark": "fairness",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "note": options.note,
-        **summary(places),
-        "places": {place: rounded(rows) for place, rows in places.items()},
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"fairness-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
+    if report.is_kept:
         (ROOT / "docs" / "plots" / "fairness.svg").write_text(draw(places))
-    print(json.dumps(result))
+    report.end(
+        {
+            **summary(places),
+            "places": {place: rounded(rows) for place, rows in places.items()},
+        }
+    )
 
 
 if __name__ == "__main__":

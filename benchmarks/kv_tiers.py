@@ -14,18 +14,14 @@ device holds, all of which come twice. Ends with 1 where the ratio is above what
 """
 
 import argparse
-import json
 import os
-import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
@@ -35,7 +31,7 @@ from axon.engine.engine import Engine  # noqa: E402
 from axon.engine.load.architecture import read_architecture  # noqa: E402
 from benchmarks.measures.drive import Driver, make_prompt_ids  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded, table  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
 MOST = {"cpu": 0.3, "cuda": 0.2}
@@ -153,32 +149,19 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where the files are put; a temporary folder by default")
     parser.add_argument("--gpu", default="", help="8b or 0.6b: random weights of that shape on a GPU")
     parser.add_argument("--smoke", action="store_true", help="one round of a short conversation, and no promise")
-    parser.add_argument("--save", action="store_true", help="keep the JSON in benchmarks/results/")
+    add_report_options(parser)
     options = parser.parse_args()
     if options.smoke:
         options.tokens, options.rounds = 512, 1
-    before = load_average()
+    report = Report("kv_tiers", options)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         opened = partial(on_gpu, options.gpu) if options.gpu else partial(on_cpu, options.model, Path(folder))
         rows = measure(opened, num_tokens=options.tokens, rounds=options.rounds)
     device = "cuda" if options.gpu else "cpu"
     ratio = next(iter(rows.values()))["ratio"]
-    head: dict[str, Any] = {
-        "benchmark": "kv_tiers",
-        "command": shlex.join(["python", "-m", "benchmarks.kv_tiers", *sys.argv[1:]]),
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "device": device,
-        "load_before": before,
-        "load_after": load_average(),
-    }
     print(table(rows))
     print(f"\nratio {ratio:.3f}, promised at most {MOST[device]}")
-    line = json.dumps(head | {"rows": rounded(rows)})
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"kv-tiers-{device}-{head['at'][:10]}.json"
-        path.write_text(line + "\n")
-    print(line)
+    report.end({"device": device, "rows": rounded(rows)}, called=f"kv-tiers-{device}")
     return int(ratio > MOST[device] and not options.smoke)
 
 

@@ -18,14 +18,11 @@ memory is more than 5 % above what it was once everything was there.
 import argparse
 import asyncio
 import gc
-import json
 import os
 import random
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +34,8 @@ from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.core import EngineCore  # noqa: E402
 from axon.engine.protocol.messages import Add  # noqa: E402
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
 from benchmarks.measures.memory_use import MOST_DRIFT  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
 SEED = 0
@@ -205,7 +202,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--kv-memory-mb", type=int, default=32)
     parser.add_argument("--kv-folder", default="", help="where the engine keeps copies of KV blocks, 256 MiB of them")
     parser.add_argument("--draft-model", default="", help="a folder: of a draft head, or of a smaller model")
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model, some seconds")
     options = parser.parse_args()
     if options.smoke:
@@ -217,27 +214,18 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     """Returns 1 when memory has grown."""
     options = parse()
-    command = shlex.join(["python", "-m", "benchmarks.memory", *sys.argv[1:]])
-    load_before = load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
+    report = Report("memory", options)
     rows: dict[str, Figures] = {}
     for part in options.only:
         rows[part] = measure_part(part, options)
         print(table({part: rows[part]}), flush=True)
     grown = [part for part, figures in rows.items() if figures["drift"] > MOST_DRIFT]
-    result: dict[str, Any] = {
-        "benchmark": "memory",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "grown": grown,
-        "parts": rounded(rows),
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"memory-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "grown": grown,
+            "parts": rounded(rows),
+        }
+    )
     return int(bool(grown) and not options.smoke)
 
 

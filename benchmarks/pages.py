@@ -13,12 +13,10 @@ import argparse
 import json
 import os
 import secrets
-import shlex
 import statistics
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,7 @@ from tests.browser.visiting import enter  # noqa: E402
 from tests.services.require import find  # noqa: E402
 
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 
 NUM_QUESTIONS, WARM = 40, 5
 CATEGORIES = ["devtools.timeline", "blink.user_timing"]
@@ -88,27 +86,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=NUM_QUESTIONS)
     parser.add_argument("--smoke", action="store_true", help="a few questions, to see that it runs")
-    parser.add_argument("--save", action="store_true")
+    add_report_options(parser)
     options = parser.parse_args()
     num = 3 if options.smoke else options.questions
-    command = shlex.join(["python", "-m", "benchmarks.pages", *sys.argv[1:]])
-    print(command)
-    print(f"machine {machine()}, load average {load_average()}")
+    report = Report("pages", options)
     with tempfile.TemporaryDirectory(prefix="axon-bench-pages-") as folder, serving(Path(folder) / "data") as served:
         found, steps = measure(served, num)
     print(table(found | steps))
-    result = {
-        "command": command,
-        "machine": machine(),
-        "load_average": load_average(),
-        "questions": num,
-        "first_token": rounded(found),
-        "page_steps": rounded(steps),
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"pages-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "questions": num,
+            "first_token": rounded(found),
+            "page_steps": rounded(steps),
+        }
+    )
 
 
 def measure(served: Served, num: int) -> tuple[dict[str, Figures], dict[str, Figures]]:

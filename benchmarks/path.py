@@ -15,14 +15,11 @@ streams, summed over all processes of the server and its services, without the e
 
 import argparse
 import asyncio
-import json
-import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +35,8 @@ from benchmarks.measures import lag  # noqa: E402
 from benchmarks.measures.cpu_time import costs, cpu_by_part, read_processes, total  # noqa: E402
 from benchmarks.measures.figures import Figures, median, percentile, rounded, table  # noqa: E402
 from benchmarks.measures.load import Endpoint, make_prompt, run_load  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
 from benchmarks.measures.places import NAMES, Place, Started, places, serving  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.peers import engines  # noqa: E402
 
 SEED = 0
@@ -278,8 +275,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=NUM_REQUESTS)
     parser.add_argument("--readers", type=int, default=NUM_READERS)
     parser.add_argument("--reader-tokens", type=int, default=READER_TOKENS)
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model, the twins only")
     options = parser.parse_args()
     options.short, options.long, options.pace_s, options.idle_s = NUM_SHORT, NUM_LONG, PACE_S, IDLE_S
@@ -291,9 +287,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
-    command = shlex.join(["python", "-m", "benchmarks.path", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
+    report = Report("path", options)
     rows: dict[str, Row] = {}
     with tempfile.TemporaryDirectory(prefix="axon-path-") as folder, places(options.places) as found:
         for place in found:
@@ -301,23 +295,14 @@ def main() -> None:
             parts = {f"{place.name}: CPU of {part}": each for part, each in row.cpu_by_part.items()}
             print(table({place.name: row.figures, **parts}), flush=True)
             print(f"lag of the event loop, a look every {1000 * lag.EVERY_S:g} ms:\n{lag.shown(row.lag)}", flush=True)
-    result: dict[str, Any] = {
-        "benchmark": "path",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "note": options.note,
-        "goals": {name: GOALS[name] for name in rows},
-        "places": rounded({name: row.figures for name, row in rows.items()}),
-        "lag_buckets": {name: lag.buckets(row.lag) for name, row in rows.items()},
-        "cpu_by_part": {name: rounded(row.cpu_by_part) for name, row in rows.items()},
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"path-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "goals": {name: GOALS[name] for name in rows},
+            "places": rounded({name: row.figures for name, row in rows.items()}),
+            "lag_buckets": {name: lag.buckets(row.lag) for name, row in rows.items()},
+            "cpu_by_part": {name: rounded(row.cpu_by_part) for name, row in rows.items()},
+        }
+    )
 
 
 if __name__ == "__main__":

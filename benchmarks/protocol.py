@@ -7,18 +7,10 @@ python -m benchmarks.protocol --only idle  one part: stream, accept, persist or 
 
 import argparse
 import asyncio
-import json
-import os
-import platform
 import random
-import shlex
-import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 
 import uvloop
@@ -28,6 +20,7 @@ sys.path[:0] = [str(ROOT)]  # run by its path, it finds the servers' classes as 
 
 from benchmarks.measures import accept, idle, persist, stream  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded, table  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 from benchmarks.measures.stage import Services, Stage, open_stage, started_services  # noqa: E402
 
 SEED = 0
@@ -90,31 +83,13 @@ def run_idle(services: Services | None) -> dict[str, Figures]:
     return rows
 
 
-def machine() -> dict[str, str]:
-    told = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout.splitlines()
-    models = [line.partition(":")[2].strip() for line in told if line.startswith("Model name")]
-    return {
-        "cpu": f"{models[0] if models else 'unknown'} ({platform.machine()})",
-        "cores": str(len(os.sched_getaffinity(0))),
-        "python": platform.python_version(),
-        "uvloop": metadata.version("uvloop"),
-    }
-
-
-def load_average() -> list[float]:
-    return [round(value, 2) for value in os.getloadavg()]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.protocol")
     parser.add_argument("--only", choices=[*PARTS, "idle"], default="")
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     options = parser.parse_args()
     random.seed(SEED)
-    command = shlex.join(["python", "-m", "benchmarks.protocol", *sys.argv[1:]])
-    print(f"{command}\nseed {SEED}, {ROUNDS} rounds, medians; machine {machine()}, load average {load_average()}")
-    started, load_before = time.perf_counter(), load_average()
+    report = Report("protocol", options)
     rows: dict[str, Figures] = {}
     with started_services() as services:
         versions = services.versions()
@@ -125,24 +100,8 @@ def main() -> None:
                     rows |= runner.run(run_parts(place, options.only))
             if options.only in ("", "idle"):
                 rows |= run_idle(place)
-    result = {
-        "benchmark": "protocol",
-        "command": command,
-        "date": datetime.now(UTC).date().isoformat(),
-        "seed": SEED,
-        "rounds": ROUNDS,
-        "note": options.note,
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "servers": versions,
-        "took_s": round(time.perf_counter() - started, 1),
-        "figures": rounded(rows),
-    }
     print(table(rows), end="\n\n")
-    if options.save:
-        target = ROOT / "benchmarks" / "results" / f"protocol-{result['date']}.json"
-        target.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end({"seed": SEED, "rounds": ROUNDS, "servers": versions, "figures": rounded(rows)})
 
 
 if __name__ == "__main__":

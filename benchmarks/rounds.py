@@ -11,13 +11,9 @@ and backwards. CPU is that of all processes of the server and its services; the 
 
 import argparse
 import asyncio
-import json
-import shlex
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
@@ -25,8 +21,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from benchmarks.measures.cpu_time import cpu_by_part, read_processes  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded, table  # noqa: E402
 from benchmarks.measures.load import make_prompt, run_load  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
 from benchmarks.measures.places import NAMES, Place, places, serving  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 
 NUM_WORDS = 8
 
@@ -57,7 +53,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=400)
     parser.add_argument("--step", type=float, default=0.01)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run: the twins only")
     options = parser.parse_args()
     if options.smoke:
@@ -67,7 +63,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
-    command, load_before = shlex.join(["python", "-m", "benchmarks.rounds", *sys.argv[1:]]), load_average()
+    report = Report("rounds", options)
     rows: dict[str, Figures] = {}
     with tempfile.TemporaryDirectory(prefix="axon-rounds-") as folder, places(options.places) as found:
         for place in found:
@@ -77,19 +73,12 @@ def main() -> None:
                     tag, own = f"{number}/{gather_s}", Path(folder) / place.name
                     seen[gather_s].append(asyncio.run(measure(place, own, gather_s, tag, options)))
             rows |= {f"{place.name}, gather {each:g} s": median(figures) for each, figures in seen.items()}
-    print(f"{command}\nmachine {machine()}, load average {load_before}\n{table(rows)}")
-    result: dict[str, Any] = {
-        "benchmark": "rounds",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "rows": rounded(rows),
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"rounds-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    print(table(rows))
+    report.end(
+        {
+            "rows": rounded(rows),
+        }
+    )
 
 
 if __name__ == "__main__":

@@ -10,14 +10,10 @@ figures are medians. Tokens/s say what a user sees; CPU for each token does not 
 
 import argparse
 import asyncio
-import json
-import shlex
 import statistics
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +24,8 @@ from tests.services.otlp import receiving  # noqa: E402
 
 from benchmarks.measures.figures import Figures, median, rounded, table  # noqa: E402
 from benchmarks.measures.load import make_prompt, run_load  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
 from benchmarks.measures.places import Place, Started, serving  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 
 SEED = 0
 NUM_WORDS = 32
@@ -74,8 +70,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--streams", type=int, default=NUM_STREAMS)
     parser.add_argument("--tokens", type=int, default=NUM_TOKENS)
     parser.add_argument("--ratio", type=float, default=RATIO, help="share of requests that are traced")
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run")
     options = parser.parse_args()
     if options.smoke:
@@ -85,9 +80,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
-    command = shlex.join(["python", "-m", "benchmarks.tracing", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
+    report = Report("tracing", options)
     with tempfile.TemporaryDirectory(prefix="axon-tracing-") as folder, receiving() as receiver, ExitStack() as stack:
         settings: dict[str, dict[str, Any]] = {
             "off": {},
@@ -106,23 +99,14 @@ def main() -> None:
         for name in medians["on"]
     }
     print(table({**medians, "on / off": compared}), flush=True)
-    result: dict[str, Any] = {
-        "benchmark": "tracing",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "note": options.note,
-        "goal": {"tokens_per_s_ratio": GOAL},
-        "medians": rounded(medians),
-        "ratios": rounded({"on / off": compared})["on / off"],
-        "spans": len(receiver.spans),
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"tracing-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "goal": {"tokens_per_s_ratio": GOAL},
+            "medians": rounded(medians),
+            "ratios": rounded({"on / off": compared})["on / off"],
+            "spans": len(receiver.spans),
+        }
+    )
 
 
 if __name__ == "__main__":

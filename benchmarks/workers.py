@@ -10,15 +10,10 @@ decide nothing. Twice as many streams as there are slots in all, rounds by turns
 
 import argparse
 import asyncio
-import json
-import shlex
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
@@ -27,7 +22,7 @@ from tests.fleet.fleet import Fleet, shared_fleet  # noqa: E402
 
 from benchmarks.measures.figures import Figures, median, rounded, table  # noqa: E402
 from benchmarks.measures.load import Endpoint, figures_of, make_prompt, run_load  # noqa: E402
-from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.report import Report, add_report_options  # noqa: E402
 
 SLOTS = 8
 STEP_S = 0.02
@@ -72,33 +67,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--asks", type=int, default=3, help="requests of each stream in a round")
-    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run")
     options = parser.parse_args()
     if options.smoke:
         options.rounds = options.asks = 1
-    command = shlex.join(["python", "-m", "benchmarks.workers", *sys.argv[1:]])
-    started, load_before = time.perf_counter(), load_average()
-    print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
+    report = Report("workers", options)
     rows = run(options)
     ratio = rows["2 workers"]["tokens_per_s"] / rows["1 workers"]["tokens_per_s"]
     print(table(rows))
     print(f"two against one: {ratio:.2f} (goal {GOAL})")
-    result: dict[str, Any] = {
-        "benchmark": "workers",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "load_average": {"before": load_before, "after": load_average()},
-        "seconds": round(time.perf_counter() - started),
-        "ratio": round(ratio, 3),
-        "goal": GOAL,
-        "workers": rounded(rows),
-    }
-    if options.save:
-        path = ROOT / "benchmarks" / "results" / f"workers-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    report.end(
+        {
+            "ratio": round(ratio, 3),
+            "goal": GOAL,
+            "workers": rounded(rows),
+        }
+    )
 
 
 if __name__ == "__main__":
