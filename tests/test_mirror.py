@@ -117,6 +117,7 @@ ELSEWHERE = {
     "weights/locks.py": "weights/test_processes.py",
     "weights/opening.py": "console/models/test_fetching.py",
     "weights/room.py": "weights/test_cache.py",
+    "weights/threads.py": "runtime/test_file_threads.py",
     "weights/transfer.py": "weights/test_processes.py",
 }
 """Modules that are tested through another: the test file that fails when they are wrong."""

@@ -195,3 +195,18 @@ async def test_a_cancelled_call_closes_its_file_after_the_thread_has_left_it(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert sizes == [0 if name == "_write" else 3]
+
+
+async def test_a_folder_that_hangs_leaves_the_event_loops_own_threads_alone(tmp_path: Path) -> None:
+    files = DirectoryFiles(tmp_path)
+    await files.open()
+    os.mkfifo(tmp_path / "whole" / "file-1")  # whoever opens it waits for a writer
+    reading = [asyncio.ensure_future(anext(files.read("file-1"), b"")) for _ in range(20)]
+    await asyncio.wait(reading, timeout=0.05)
+    assert await asyncio.to_thread(len, "free") == 4
+    writer = await asyncio.to_thread(os.open, tmp_path / "whole" / "file-1", os.O_WRONLY)
+    os.write(writer, b"a")
+    done = [await each for each in (await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED))[0]]
+    assert b"a" in done
+    os.close(writer)
+    assert set(await asyncio.gather(*reading)) == {b"a", b""}

@@ -31,7 +31,7 @@ from axon.weights.room import Room
 from axon.weights.source import Check, Source, file_of
 from axon.weights.space import Kept, disk_errors, folder_bytes
 from axon.weights.sums import with_sums
-from axon.weights.threads import aside
+from axon.weights.threads import THREADS
 from axon.weights.transfer import CHECKPOINT_BYTES
 
 _ROUNDS = 3
@@ -197,7 +197,7 @@ class WeightsCache:
         manifest = read_manifest(folder)
         if manifest is None or _bare(manifest) != _bare(wanted):
             manifest = wanted
-        await aside(self._room.make, folder, manifest)
+        await THREADS.aside(self._room.make, folder, manifest)
         meter = Meter(
             "fetching",
             done=manifest.num_verified,

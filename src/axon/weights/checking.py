@@ -26,7 +26,7 @@ from axon.runtime.clock import Clock
 from axon.weights.config import WeightsConfig
 from axon.weights.manifest import Entry, Manifest, write_whole
 from axon.weights.progress import Meter, OnProgress
-from axon.weights.threads import in_thread
+from axon.weights.threads import THREADS
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _READ_BYTES = 8 << 20
@@ -121,7 +121,7 @@ async def _is_right(path: Path, entry: Entry, meter: Meter) -> bool:
             if os.fstat(file.fileno()).st_size != entry.size:
                 return False
             found = hashlib.sha256()
-            while num_bytes := await in_thread(_hash_some, file, found.update):
+            while num_bytes := await THREADS.waited(_hash_some, file, found.update):
                 meter.add(num_bytes)
     except OSError:  # missing, a link in its place, or a disk that cannot read it
         return False

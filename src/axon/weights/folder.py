@@ -1,8 +1,10 @@
 """A source on this machine: a folder of safetensors or a .gguf file. Follows no symbolic link."""
 
+import asyncio
 import os
 import stat
 from collections.abc import AsyncGenerator
+from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING
 from axon.errors import FetchFailed, InvalidInput
 from axon.weights.names import is_module_config
 from axon.weights.source import Listing, LocalPath, StatedFile
-from axon.weights.threads import aside, in_thread
+from axon.weights.threads import THREADS
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 4 << 20
 _PIPELINE = "model_index.json"
 """File that names the parts of a diffusion pipeline."""
+_LISTINGS: dict[tuple[int, Path], Future[Listing]] = {}
+"""What is being listed now, by process: whoever asks for the same meanwhile waits too, and on a disk that is away no
+thread is lost but the first."""
 
 
 class FolderSource:
@@ -32,12 +37,16 @@ class FolderSource:
         return self._location
 
     async def listing(self) -> Listing:
-        return await aside(self._list)
+        path, process = self._location.path, os.getpid()
+        if (running := _LISTINGS.get((process, path))) is None:
+            running = _LISTINGS[process, path] = THREADS.begin(self._list)
+            running.add_done_callback(lambda _: _LISTINGS.pop((process, path), None))
+        return await asyncio.shield(asyncio.wrap_future(running))
 
     async def read(self, file: StatedFile, offset: int) -> AsyncGenerator[bytes, None]:
         with closing(_Reading(self._folder / file.name, file)) as reading:
-            await in_thread(reading.open, offset)
-            while chunk := await in_thread(reading.some):
+            await THREADS.waited(reading.open, offset)
+            while chunk := await THREADS.waited(reading.some):
                 yield chunk
 
     async def aclose(self) -> None:

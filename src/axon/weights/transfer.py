@@ -22,7 +22,7 @@ from axon.errors import FetchFailed, FetchInterrupted
 from axon.weights.config import WeightsConfig
 from axon.weights.manifest import Entry
 from axon.weights.source import Check, Source
-from axon.weights.threads import in_thread
+from axon.weights.threads import THREADS
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -61,7 +61,7 @@ class Transfer:
         entry = self._entry
         draft = Draft(self._path, entry)
         try:
-            await in_thread(draft.open)
+            await THREADS.waited(draft.open)
             self._reports.moved(draft.num_bytes - entry.verified)
             if entry.is_whole and draft.num_bytes == entry.size:
                 return  # an earlier process had it all, and it is still as it was
@@ -71,8 +71,8 @@ class Transfer:
                 if len(seen) >= self._config.tries or seen[-1] in seen[:-1]:
                     raise FetchFailed(_differs(entry, self._source, len(seen)), code="checksum_mismatch")
                 self._reports.moved(-draft.num_bytes)
-                await in_thread(draft.restart)
-            await in_thread(draft.sync)
+                await THREADS.waited(draft.restart)
+            await THREADS.waited(draft.sync)
             await self._reports.note(replace(entry, verified=entry.size, sha256=draft.sha256))
         finally:
             draft.close()
@@ -106,12 +106,12 @@ class Transfer:
         """Receives as much as one connection gives; what was written stays, whatever ends it."""
         async with aclosing(self._source.read(self._entry.stated, draft.num_bytes)) as chunks:
             while (chunk := await _next(chunks, self._config.timeout_s)) is not None:
-                await in_thread(draft.write, chunk)
+                await THREADS.waited(draft.write, chunk)
                 self._reports.moved(len(chunk))
                 if draft.num_bytes >= self._entry.size:
                     return  # a whole file is noted when its checksum was compared; a longer one is wrong
                 if draft.num_unsynced >= self._checkpoint:
-                    await in_thread(draft.sync)
+                    await THREADS.waited(draft.sync)
                     await self._reports.note(replace(self._entry, verified=draft.num_bytes, sha256=draft.sha256))
 
 

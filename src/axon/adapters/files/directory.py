@@ -5,7 +5,6 @@ Gateways on several machines need one directory that all of them see, such as NF
 
 import asyncio
 import contextlib
-import functools
 import heapq
 import os
 import secrets
@@ -15,10 +14,12 @@ from typing import ParamSpec, TypeVar
 
 from axon.adapters.files.names import checked, is_name, not_there
 from axon.errors import DependencyDown
+from axon.runtime.file_threads import FileThreads
 from axon.runtime.syncing import sync
 from axon.runtime.tasks import settled
 
 _PIECE_BYTES = 1 << 18
+_THREADS = FileThreads("axon-files", 32)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class DirectoryFiles:
     async def open(self) -> None:
         """Makes the directories, which only their owner can read."""
         with _translated():
-            await asyncio.to_thread(self._make)
+            await _THREADS.aside(self._make)
 
     async def aclose(self) -> None:
         """Holds nothing open."""
@@ -47,9 +48,9 @@ class DirectoryFiles:
             async for piece in pieces:
                 num_bytes += len(piece)
                 with _translated():
-                    await _in_thread(_write, file, piece)
+                    await _THREADS.ended(_write, file, piece)
             with _translated():
-                await _in_thread(_commit, file, path, target)
+                await _THREADS.ended(_commit, file, path, target)
         finally:
             os.close(file)
             path.unlink(missing_ok=True)
@@ -64,7 +65,7 @@ class DirectoryFiles:
         try:
             while True:
                 with _translated():
-                    piece = await _in_thread(os.read, file, _PIECE_BYTES)
+                    piece = await _THREADS.ended(os.read, file, _PIECE_BYTES)
                 if not piece:
                     return
                 yield piece
@@ -73,11 +74,11 @@ class DirectoryFiles:
 
     async def delete(self, file_id: str) -> None:
         with _translated():
-            await asyncio.to_thread(self._delete, file_id)
+            await _THREADS.aside(self._delete, file_id)
 
     async def old(self, *, before: float, limit: int, after: str = "") -> Sequence[str]:
         with _translated():
-            return await asyncio.to_thread(self._old, before, limit, after)
+            return await _THREADS.aside(self._old, before, limit, after)
 
     def _make(self) -> None:
         for folder in (self._whole, self._partial):
@@ -108,20 +109,9 @@ def _older(folder: Path, before: float) -> list["os.DirEntry[str]"]:
     return found
 
 
-async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Runs a call in a thread. If it is cancelled, it raises when the call is over: until then the thread may use a
-    descriptor, whose number must not be given to another file."""
-    future = asyncio.get_running_loop().run_in_executor(None, functools.partial(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        await settled(future)
-        raise
-
-
 async def _opened(function: Callable[P, int], *args: P.args, **kwargs: P.kwargs) -> int:
     """Opens a file in a thread; if it is cancelled, the descriptor is closed."""
-    future = asyncio.get_running_loop().run_in_executor(None, functools.partial(function, *args, **kwargs))
+    future = asyncio.wrap_future(_THREADS.begin(function, *args, **kwargs))
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
