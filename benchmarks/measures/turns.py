@@ -36,7 +36,7 @@ class Streams:
         self._counters = engine.step().counters
 
     def run(self, num_steps: int) -> Turn:
-        """That many steps."""
+        """Has the engine make ``num_steps`` steps, all streams busy; returns what they made."""
         before, num_tokens = self._counters, 0
         started, cpu_before = time.perf_counter(), time.process_time()
         for _ in range(num_steps):

@@ -8,15 +8,12 @@ python -m benchmarks.scaling --save              keep the JSON in benchmarks/res
 
 import argparse
 import json
-import shlex
-import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measures.machine import load_average, machine
+from benchmarks.measures.report import Report, add_report_options
 from benchmarks.measures.svg import Series, line_chart
 from benchmarks.scaling.comparison import Comparison, Figures, compare, is_beaten
 from benchmarks.scaling.scenarios import LOADS, MORE, SMOKE
@@ -72,16 +69,14 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[], metavar="LOAD", help="loads by name")
     parser.add_argument("--more", action="store_true", help="also the crowd under other conditions, and 10,000 workers")
-    parser.add_argument("--save", action="store_true", help="keep the result and draw the plots")
-    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    add_report_options(parser)
     parser.add_argument("--smoke", action="store_true", help="the smallest run")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
-    command = shlex.join(["python", "-m", "benchmarks.scaling", *(sys.argv[1:] if arguments is None else arguments)])
-    print(f"{command}\nmachine {machine()}, load average {load_average()}, which virtual time does not depend on")
+    report = Report("scaling", options, arguments)
     loads = SMOKE if options.smoke else (*LOADS, *(MORE if options.more or options.only else ()))
     chosen = [load for load in loads if not options.only or load.name in options.only]
     rows: dict[str, Any] = {}
@@ -97,24 +92,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             **verdict(figures),
         }
         print(json.dumps({load.name: verdict(figures)}), flush=True)
-        if options.save:
+        if report.is_kept:
             (ROOT / "docs" / "plots" / _plot_name(load.name)).write_text(draw(comparison))
-    result = {
-        "benchmark": "scaling",
-        "command": command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "note": options.note,
-        "loads": rows,
-    }
-    if options.save:
-        _keep(result)
+    result = report.told({"loads": rows})
+    if report.is_kept:
+        _keep(report.path(), result)
     print(json.dumps(result))
 
 
-def _keep(result: dict[str, Any]) -> None:
+def _keep(path: Path, result: dict[str, Any]) -> None:
     """Writes the day's result; loads that another run of the day has kept stay, each with its command and machine."""
-    path = ROOT / "benchmarks" / "results" / f"scaling-{datetime.now(UTC):%Y-%m-%d}.json"
     kept = json.loads(path.read_text())["loads"] if path.exists() else {}
     where = {"command": result["command"], "machine": result["machine"]["cpu"]}
     named = {name: {**where, **row} for name, row in result["loads"].items()}

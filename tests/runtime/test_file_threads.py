@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -16,9 +17,10 @@ THREADS = FileThreads("axon-tests", NUM_THREADS)
 
 
 async def test_calls_that_hang_leave_the_event_loops_own_threads_alone() -> None:
-    assert (await THREADS.aside(threading.current_thread)).name.startswith("axon-tests")
+    assert (await THREADS.run(threading.current_thread)).name.startswith("axon-tests")
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     freed = threading.Event()
-    hanging = [asyncio.create_task(THREADS.aside(freed.wait)) for _ in range(20)]
+    hanging = [asyncio.create_task(THREADS.run(freed.wait)) for _ in range(20)]
     assert await asyncio.to_thread(threading.get_ident)
     freed.set()
     assert await asyncio.gather(*hanging) == [True] * 20
@@ -33,11 +35,11 @@ async def test_a_cancelled_call_is_waited_for_where_its_file_must_be_closed() ->
         freed.wait()
         ended.append("call")
 
-    waiting = asyncio.create_task(THREADS.waited(call))
+    waiting = asyncio.create_task(THREADS.run_and_wait(call))
     await begun.wait()
     waiting.cancel()
     begun.clear()
-    leaving = asyncio.create_task(THREADS.aside(call))
+    leaving = asyncio.create_task(THREADS.run(call))
     await begun.wait()
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -57,7 +59,7 @@ async def test_a_call_that_hangs_is_left_behind_by_who_is_cancelled_twice() -> N
         loop.call_soon_threadsafe(begun.set)
         return freed.wait()
 
-    waiting = asyncio.create_task(THREADS.waited(call))
+    waiting = asyncio.create_task(THREADS.run_and_wait(call))
     await begun.wait()
     waiting.cancel()
     await asyncio.wait([waiting], timeout=0.1)
@@ -70,21 +72,21 @@ async def test_a_call_that_hangs_is_left_behind_by_who_is_cancelled_twice() -> N
 
 async def test_each_call_has_a_thread_while_there_are_enough_and_waits_for_one_then() -> None:
     together = threading.Barrier(NUM_THREADS)
-    first = [asyncio.create_task(THREADS.aside(together.wait, 20.0)) for _ in range(2 * NUM_THREADS)]
+    first = [asyncio.create_task(THREADS.run(together.wait, 20.0)) for _ in range(2 * NUM_THREADS)]
     assert sorted(await asyncio.gather(*first)) == sorted([*range(NUM_THREADS)] * 2)
     with pytest.raises(ValueError, match="invalid literal"):
-        await THREADS.aside(int, "x")
+        await THREADS.run(int, "x")
 
 
 def test_a_process_ends_though_a_call_hangs() -> None:
     code = """
 import asyncio, threading
 from axon.runtime.file_threads import FileThreads
-aside = FileThreads("axon-tests", 2).aside
+run = FileThreads("axon-tests", 2).run
 async def main():
     begun, call = threading.Event(), threading.Event()
-    asyncio.create_task(aside(lambda: (begun.set(), call.wait())))
-    await aside(begun.wait)
+    asyncio.create_task(run(lambda: (begun.set(), call.wait())))
+    await run(begun.wait)
 asyncio.run(main())
 print("ended")
 """
@@ -93,8 +95,8 @@ print("ended")
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    asyncio.run(THREADS.aside(int))
+    asyncio.run(THREADS.run(int))
     if (child := os.fork()) == 0:
         signal.alarm(20)  # ends a child that would wait for ever
-        os._exit(0 if asyncio.run(THREADS.aside(int)) == 0 else 1)
+        os._exit(0 if asyncio.run(THREADS.run(int)) == 0 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -14,7 +14,6 @@ ALLOWED = {
     "gateway/responses/socket_request.py": "times each event of a WebSocket, as the middleware times each request",
     "adapters/live/buffered_listener.py": "sets a timer of the event loop, and reads the time that the timer goes by",
     "worker/emit.py": "the same, for rounds of tokens",
-    "adapters/amqp.py": "spaces the channels that it opens anew by the time that its deadlines go by",
     "runtime/datafolder.py": "waits for a file's lock before there is a clock",
     "runtime/process_age.py": "asks the kernel for the age of the process",
     "adapters/launch/records.py": "waits for a file's lock in a thread, whatever the clock of the replicas says",

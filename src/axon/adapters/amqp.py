@@ -18,6 +18,7 @@ from yarl import URL
 
 from axon.adapters.service_address import ServiceAddress, address_of
 from axon.errors import AxonError, DependencyDown, Misconfigured
+from axon.runtime.clock import Clock, SystemClock
 
 TIMEOUT_S = 2.0
 """Deadline of a call in seconds."""
@@ -179,11 +180,14 @@ class Publisher:
     """Publishes persistent, mandatory messages with publisher confirms. It has a separate connection, because during an
     alarm the broker stops reading a connection that publishes, which would stop acks too."""
 
-    def __init__(self, url: str | ServiceAddress, *, name: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, url: str | ServiceAddress, *, name: str, timeout_s: float = TIMEOUT_S, clock: Clock | None = None
+    ) -> None:
         self._link = Link(url, name=name)
         self._timeout_s = timeout_s
+        self._clock = clock or SystemClock()
         self._retired: AbstractChannel | None = None
-        self._retired_s = float("-inf")
+        self._retired_at = float("-inf")
 
     async def open(self) -> None:
         await self._link.open(timeout_s=self._timeout_s)
@@ -236,23 +240,25 @@ class Publisher:
 
         A RabbitMQ channel (3.10.8) whose first message to a quorum queue came while the queue had no leader refuses
         every later one too, even when there is a leader again. Messages that wait for their confirmation stay on the
-        retired channel, which is closed when the next one is retired, at least one deadline later.
+        retired channel, which is closed when the next one is retired, at least one deadline later: until then messages
+        go on the new one, be it that it refuses them too.
         """
-        now_s = asyncio.get_running_loop().time()
-        if now_s - self._retired_s < self._timeout_s:
+        now = self._clock.monotonic()
+        if now - self._retired_at < self._timeout_s:
             return
-        previous, self._retired, self._retired_s = self._retired, channel, now_s
+        previous, self._retired, self._retired_at = self._retired, channel, now
         self._link.drop(_PUBLISHING)
         if previous is not None and not previous.is_closed:
             self._link.leave(_close(previous))
 
 
-async def _close(closed: aiormq.Connection | AbstractChannel) -> None:
+async def _close(resource: aiormq.Connection | AbstractChannel) -> None:
+    """Closes a connection or a channel; does nothing if it is gone already."""
     try:
         async with within(_CLOSING_S):
-            await closed.close(aiormq.ConnectionClosed(0, "closed by us"))
+            await resource.close(aiormq.ConnectionClosed(0, "closed by us"))
     except DependencyDown:
-        pass  # it is gone already
+        pass
 
 
 def _checked(url: str) -> URL:

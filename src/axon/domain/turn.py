@@ -116,7 +116,8 @@ def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float) -> Turn:
 
 
 def unbilled(turn: Turn) -> Turn:
-    """The ended turn of a job whose client was told that it was not accepted: what was computed of it is wasted."""
+    """The ended turn without its answer, usage and cost, because its client was told that it was not accepted: the
+    tokens of the answer count as wasted."""
     ledger = turn.ledger
     if ledger is not None:
         ledger = replace(ledger, queued=0, emitted=0, wasted=ledger.wasted + ledger.emitted)

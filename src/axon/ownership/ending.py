@@ -32,7 +32,9 @@ class Ending:
         is_refused: IsRefused | None = None,
         traced: Callable[[Turn], None] | None = None,
     ) -> None:
-        """``traced`` is told of each turn that has ended; None where nothing is traced."""
+        """``traced`` is told of each turn that has ended; None where nothing is traced.
+
+        Without ``is_refused`` every turn is billed."""
         self._journal = journal
         self._settle = settle
         self._clock = clock
@@ -41,7 +43,7 @@ class Ending:
     async def finish(self, job: Job, chunks: Sequence[Chunk]) -> Turn:
         """Records the end and settles the ticket. ``chunks`` is the whole stream, the terminal chunk last."""
         turn = ended(opened(job), tuple(chunks), at=self._clock.now())
-        # One that was completed is billed: a request with the same idempotency key is given its answer.
+        # A completed turn is billed: a request with the same idempotency key is given its answer.
         if turn.state is TurnState.CANCELLED and self._is_refused is not None and await self._is_refused(job.id):
             turn = unbilled(turn)
         failpoint("ending.before_journal")
@@ -57,7 +59,7 @@ class Ending:
 
 
 def refused_in(log: TokenLog) -> IsRefused:
-    """What this log says of a job."""
+    """A function that asks this log whether a job's client was told that the job was not accepted."""
 
     async def is_refused(job_id: str) -> bool:
         [view] = await log.views([job_id])

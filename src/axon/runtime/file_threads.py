@@ -20,23 +20,24 @@ T = TypeVar("T")
 
 
 class FileThreads:
-    """At most so many threads, for calls on the files of one kind; each process that uses them has its own."""
+    """A pool of daemon threads for blocking calls on one kind of files; a forked process makes a pool of its own."""
 
     def __init__(self, name: str, most: int) -> None:
         self._name, self._most = name, most
         self._threads, self._process = _Threads(name, most), os.getpid()
 
     def begin(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Queues the call for a thread."""
         if self._process != os.getpid():  # forked: the threads stay in the parent
             self._threads, self._process = _Threads(self._name, self._most), os.getpid()
         return self._threads.submit(call, *args, **kwargs)
 
-    async def aside(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """``asyncio.to_thread`` in these threads: when it is cancelled, the call goes on and is not waited for."""
+    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """``asyncio.to_thread`` in these threads: if it is cancelled, a call that has begun goes on without it."""
         return await asyncio.wrap_future(self.begin(call, *args, **kwargs))
 
-    async def waited(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """As ``aside``, but waits for the call even when it is cancelled, so that its file can be closed then.
+    async def run_and_wait(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """As ``run``, but waits for the call even when it is cancelled, so that its file can be closed then.
         Cancelled once more, it leaves a call that hangs behind."""
         running = asyncio.wrap_future(self.begin(call, *args, **kwargs))
         try:
@@ -47,9 +48,9 @@ class FileThreads:
                 running.exception()  # seen; the cancellation goes first
             raise
 
-    async def ended(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """As ``waited``, however often it is cancelled: until the call is over it may use a descriptor, whose number
-        must not be given to another file."""
+    async def run_to_end(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """As ``run_and_wait``, however often it is cancelled: until the call is over it may use a descriptor, whose
+        number must not be given to another file."""
         running = asyncio.wrap_future(self.begin(call, *args, **kwargs))
         try:
             return await asyncio.shield(running)

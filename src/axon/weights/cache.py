@@ -197,7 +197,7 @@ class WeightsCache:
         manifest = read_manifest(folder)
         if manifest is None or _bare(manifest) != _bare(wanted):
             manifest = wanted
-        await THREADS.aside(self._room.make, folder, manifest)
+        await THREADS.run(self._room.make, folder, manifest)
         meter = Meter(
             "fetching",
             done=manifest.num_verified,

@@ -121,7 +121,7 @@ async def _is_right(path: Path, entry: Entry, meter: Meter) -> bool:
             if os.fstat(file.fileno()).st_size != entry.size:
                 return False
             found = hashlib.sha256()
-            while num_bytes := await THREADS.waited(_hash_some, file, found.update):
+            while num_bytes := await THREADS.run_and_wait(_hash_some, file, found.update):
                 meter.add(num_bytes)
     except OSError:  # missing, a link in its place, or a disk that cannot read it
         return False

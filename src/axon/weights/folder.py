@@ -3,8 +3,7 @@
 import asyncio
 import os
 import stat
-from collections.abc import AsyncGenerator
-from concurrent.futures import Future
+from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,14 +14,12 @@ from axon.weights.source import Listing, LocalPath, StatedFile
 from axon.weights.threads import THREADS
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from io import FileIO
 
 _CHUNK_BYTES = 4 << 20
 _PIPELINE = "model_index.json"
 """File that names the parts of a diffusion pipeline."""
-_LISTINGS: dict[tuple[int, Path], Future[Listing]] = {}
-"""What is being listed now, by process: whoever asks for the same meanwhile waits too, and on a disk that is away no
-thread is lost but the first."""
 
 
 class FolderSource:
@@ -37,16 +34,12 @@ class FolderSource:
         return self._location
 
     async def listing(self) -> Listing:
-        path, process = self._location.path, os.getpid()
-        if (running := _LISTINGS.get((process, path))) is None:
-            running = _LISTINGS[process, path] = THREADS.begin(self._list)
-            running.add_done_callback(lambda _: _LISTINGS.pop((process, path), None))
-        return await asyncio.shield(asyncio.wrap_future(running))
+        return await _LISTINGS.listing(self._location.path, self._list)
 
     async def read(self, file: StatedFile, offset: int) -> AsyncGenerator[bytes, None]:
         with closing(_Reading(self._folder / file.name, file)) as reading:
-            await THREADS.waited(reading.open, offset)
-            while chunk := await THREADS.waited(reading.some):
+            await THREADS.run_and_wait(reading.open, offset)
+            while chunk := await THREADS.run_and_wait(reading.some):
                 yield chunk
 
     async def aclose(self) -> None:
@@ -84,6 +77,30 @@ class FolderSource:
             raise InvalidInput(f"{path} is no plain file.")
         name = path.relative_to(self._folder).as_posix()
         return StatedFile(name=name, size=found.st_size, tag=str(found.st_mtime_ns))
+
+
+class _Listings:
+    """What is being listed now: whoever asks for the same meanwhile waits with the first, so that a disk that is away
+    costs one thread."""
+
+    def __init__(self) -> None:
+        self._running: dict[Path, Future[Listing]] = {}
+
+    async def listing(self, path: Path, look: Callable[[], Listing]) -> Listing:
+        """What ``look`` finds at ``path``."""
+        running = self._running.get(path)
+        if running is None:
+            running = self._running[path] = THREADS.begin(look)
+            running.add_done_callback(lambda _: self._running.pop(path, None))
+        return await asyncio.shield(asyncio.wrap_future(running))
+
+    def forget(self) -> None:
+        """In a forked process: the threads that list are the parent's."""
+        self._running.clear()
+
+
+_LISTINGS = _Listings()
+os.register_at_fork(after_in_child=_LISTINGS.forget)
 
 
 class _Reading:

@@ -61,7 +61,7 @@ class Transfer:
         entry = self._entry
         draft = Draft(self._path, entry)
         try:
-            await THREADS.waited(draft.open)
+            await THREADS.run_and_wait(draft.open)
             self._reports.moved(draft.num_bytes - entry.verified)
             if entry.is_whole and draft.num_bytes == entry.size:
                 return  # an earlier process had it all, and it is still as it was
@@ -71,8 +71,8 @@ class Transfer:
                 if len(seen) >= self._config.tries or seen[-1] in seen[:-1]:
                     raise FetchFailed(_differs(entry, self._source, len(seen)), code="checksum_mismatch")
                 self._reports.moved(-draft.num_bytes)
-                await THREADS.waited(draft.restart)
-            await THREADS.waited(draft.sync)
+                await THREADS.run_and_wait(draft.restart)
+            await THREADS.run_and_wait(draft.sync)
             await self._reports.note(replace(entry, verified=entry.size, sha256=draft.sha256))
         finally:
             draft.close()
@@ -106,12 +106,12 @@ class Transfer:
         """Receives as much as one connection gives; what was written stays, whatever ends it."""
         async with aclosing(self._source.read(self._entry.stated, draft.num_bytes)) as chunks:
             while (chunk := await _next(chunks, self._config.timeout_s)) is not None:
-                await THREADS.waited(draft.write, chunk)
+                await THREADS.run_and_wait(draft.write, chunk)
                 self._reports.moved(len(chunk))
                 if draft.num_bytes >= self._entry.size:
                     return  # a whole file is noted when its checksum was compared; a longer one is wrong
                 if draft.num_unsynced >= self._checkpoint:
-                    await THREADS.waited(draft.sync)
+                    await THREADS.run_and_wait(draft.sync)
                     await self._reports.note(replace(self._entry, verified=draft.num_bytes, sha256=draft.sha256))
 
 

@@ -21,7 +21,7 @@ from axon.worker.queue.parked import Parked
 
 _RETRY_S = 0.2
 _FEW = 2
-"""Jobs in hand beside which each step's tokens are appended at once."""
+"""With at most this many jobs in hand, each step's tokens are appended at once."""
 
 _logger = structlog.get_logger("axon.worker")
 

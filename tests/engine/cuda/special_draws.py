@@ -81,7 +81,7 @@ def compare() -> None:
     sampler.draw(there, inputs["inverse_temperatures"], inputs["numbers"], sampled, pdl=False)
     specials = SpecialDraws(sampler, slots, at_once=False)
     specials.draw(there, rows, inputs, sampled, None, FIRST_PLACE)
-    left, asked = specials.take_left()
+    left, asked = specials.take()
     assert left, "draws with masks are left until these are filled"
     for launch in left:
         launch()

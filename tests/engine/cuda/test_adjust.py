@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Draw, Drawn
-from axon.engine.cuda.sample.adjust import Adjuster, History
+from axon.engine.cuda.sample.adjust import Adjuster
 from axon.engine.cuda.sample.drawn_scores import DrawnScores
 from axon.engine.cuda.sample.special import Special
 from axon.engine.sample import adjust as host
@@ -49,21 +49,21 @@ def test_rows_are_adjusted_as_on_the_host_also_by_a_token_that_is_on_the_device_
     expected = rows.copy()
     host.adjust(expected, draws)
     before = list[int]()
-    histories = list[History]()
+    specials = list[Special]()
     for each, is_unknown in zip(draws, unknown, strict=False):
         if each.output_ids and is_unknown:
             newest = Draw(
                 sampling=each.sampling, seed=1, choice=0, position=0, prompt_ids=each.prompt_ids,
                 output_ids=(*each.output_ids[:-1], PLACEHOLDER), banned_ids=each.banned_ids,
             )  # fmt: skip
-            histories.append(History(newest, len(before)))
+            specials.append(Special(len(specials), newest, len(before)))
             before.append(each.output_ids[-1])
         else:
-            histories.append(History(each))
+            specials.append(Special(len(specials), each))
     adjuster = Adjuster(CPU)
     for _ in range(2):  # the second time its prompts are known
         scores = torch.from_numpy(rows).float()
-        adjuster.adjust(scores, histories, torch.tensor(before, dtype=torch.int32))
+        adjuster.adjust(scores, specials, torch.tensor(before, dtype=torch.int32))
         np.testing.assert_allclose(scores.numpy(), expected, rtol=1e-5, atol=1e-4)
 
 
@@ -72,9 +72,13 @@ def test_a_prompt_is_sent_once_and_few_are_kept() -> None:
     prompts = [tuple(range(n % 60, n % 60 + 3)) for n in range(600)]
     for prompt in prompts:
         draw = Draw(sampling=sampling, seed=0, choice=0, position=0, prompt_ids=prompt)
-        scores = torch.ones(1, WIDTH)
-        adjuster.adjust(scores, [History(draw)], None)
-        assert scores[0].tolist() == [0.5 if id in prompt else 1.0 for id in range(WIDTH)]
+        sent = set[int]()
+        for _ in range(2):
+            scores = torch.ones(1, WIDTH)
+            adjuster.adjust(scores, [Special(0, draw)], None)
+            assert scores[0].tolist() == [0.5 if id in prompt else 1.0 for id in range(WIDTH)]
+            sent.add(id(adjuster._prompts[id(prompt)][1]))
+        assert len(sent) == 1
     assert len(adjuster._prompts) == 512
     assert id(prompts[-1]) in adjuster._prompts
     assert id(prompts[0]) not in adjuster._prompts

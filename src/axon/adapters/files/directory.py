@@ -34,7 +34,7 @@ class DirectoryFiles:
     async def open(self) -> None:
         """Makes the directories, which only their owner can read."""
         with _translated():
-            await _THREADS.aside(self._make)
+            await _THREADS.run(self._make)
 
     async def aclose(self) -> None:
         """Holds nothing open."""
@@ -48,9 +48,9 @@ class DirectoryFiles:
             async for piece in pieces:
                 num_bytes += len(piece)
                 with _translated():
-                    await _THREADS.ended(_write, file, piece)
+                    await _THREADS.run_to_end(_write, file, piece)
             with _translated():
-                await _THREADS.ended(_commit, file, path, target)
+                await _THREADS.run_to_end(_commit, file, path, target)
         finally:
             os.close(file)
             path.unlink(missing_ok=True)
@@ -65,7 +65,7 @@ class DirectoryFiles:
         try:
             while True:
                 with _translated():
-                    piece = await _THREADS.ended(os.read, file, _PIECE_BYTES)
+                    piece = await _THREADS.run_to_end(os.read, file, _PIECE_BYTES)
                 if not piece:
                     return
                 yield piece
@@ -74,11 +74,11 @@ class DirectoryFiles:
 
     async def delete(self, file_id: str) -> None:
         with _translated():
-            await _THREADS.aside(self._delete, file_id)
+            await _THREADS.run(self._delete, file_id)
 
     async def old(self, *, before: float, limit: int, after: str = "") -> Sequence[str]:
         with _translated():
-            return await _THREADS.aside(self._old, before, limit, after)
+            return await _THREADS.run(self._old, before, limit, after)
 
     def _make(self) -> None:
         for folder in (self._whole, self._partial):

@@ -33,7 +33,6 @@ class RabbitJournalReader:
         clock: Clock | None = None,
     ) -> None:
         self._link = Link(url, name=f"{prefix}-persister")
-        self._publisher = Publisher(url, name=f"{prefix}-persister-aside", timeout_s=timeout_s)
         self._address = address_of(url)
         self._queue = journal_name(prefix)
         self._aside = f"{self._queue}.aside"
@@ -45,6 +44,7 @@ class RabbitJournalReader:
         self._waiting: deque[Record] = deque()
         self._tags: dict[int, int] = {}
         self._clock = clock or SystemClock()
+        self._publisher = Publisher(url, name=f"{prefix}-persister-aside", timeout_s=timeout_s, clock=self._clock)
         self._held: dict[int, tuple[float, int]] = {}
         """By tag, of the records that are not acked: the monotonic time at which each came, and its bytes."""
 

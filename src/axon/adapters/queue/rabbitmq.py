@@ -80,13 +80,13 @@ class RabbitQueue:
         consumer_timeout_s: float = CONSUMER_TIMEOUT_S,
         clock: Clock | None = None,
     ) -> None:
-        self.publisher = Publisher(url, name=f"{prefix}-publish", timeout_s=timeout_s)
         self._link = Link(url, name=f"{prefix}-take")
         self._address = address_of(url)
         self._prefix = prefix
         self._timeout_s = timeout_s
         self._hand_over_s = _HAND_OVER_AT * consumer_timeout_s
         self._clock = clock or SystemClock()
+        self.publisher = Publisher(url, name=f"{prefix}-publish", timeout_s=timeout_s, clock=self._clock)
         self._asking = asyncio.Lock()
         self._known: set[str] = set()
         self._declared: set[str] = set()

@@ -123,11 +123,11 @@ class CudaRunner:
             self._launch_mixed(spans, self._sampled, 0)
             count = sum(len(span.drawn) for span in spans)
         places = [place_of[span.arrival] + index for span in batch.spans for index in range(len(span.drawn))]
-        left, asked = self._specials.take_left()
+        left, drawn_scores = self._specials.take()
         scored, self._scored = self._scored, []
         finish = partial(self._finish, left, count, self._ring.index)
         spans_scored = batch.spans if scored else ()
-        self._previous = CudaFlight(finish, places, asked, place_of, spans_scored, scored)
+        self._previous = CudaFlight(finish, places, drawn_scores, place_of, spans_scored, scored)
         if not left:
             self._previous.launch_rest()
         return self._previous
@@ -165,7 +165,7 @@ class CudaRunner:
         """Launches a step as it is computed without a graph's shapes: those have no kernels for decodes."""
         self._launch_mixed(spans, self._sampled.clone(), 0)
         self._specials.launch_left()
-        self._specials.take_left()
+        self._specials.take()
 
     @torch.inference_mode()
     def _rehearse_decodes(self) -> None:

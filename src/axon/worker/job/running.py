@@ -120,7 +120,8 @@ class Running:
 
     @property
     def is_midstream(self) -> bool:
-        """Whether the log has tokens of this attempt and nobody waits for the next ones: neither an end nor a rate."""
+        """Whether a token of this attempt is in the log and the next ones may wait: there is no end, no rate to hold
+        to, and no question to the log that is due."""
         return self.sent > self._num_taken and self.terminal is None and self.limit is None and not self.must_ask
 
     @property

@@ -1,31 +1,23 @@
 """Bias, penalties and bans on the device, as ``axon.engine.sample.adjust`` has them on the host. Draws nothing.
 
-Only the ids of a row's history travel to the device. A prompt goes there once; the newest token may be there alone,
-while the step that draws it still runs.
+Only ids travel to the device: those of outputs and bans with each step, those of a prompt once. The newest token may be
+there alone, while the step that draws it still runs.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from axon.engine.batch import PLACEHOLDER, Draw
+from axon.engine.cuda.sample.sending import send
+from axon.engine.cuda.sample.special import Special
 
 _MOST_PROMPTS = 512
 """Prompts that are kept on the device for the next step of the same sequences."""
-Entries = tuple[int, Sequence[int]]
+_RowIds = tuple[int, Sequence[int]]
 """A row, and ids in it."""
-
-
-class History(NamedTuple):
-    """A draw whose row is to be adjusted."""
-
-    draw: Draw
-    newest: int = -1
-    """Where the newest output token stands among the drawn tokens of the step before, if its id is not known yet."""
 
 
 class Adjuster:
@@ -36,16 +28,16 @@ class Adjuster:
         self._prompts: OrderedDict[int, tuple[tuple[int, ...], torch.Tensor]] = OrderedDict()
         """By the identity of a tuple: the tuple, which keeps it from being another's, and its ids on the device."""
 
-    def adjust(self, scores: torch.Tensor, histories: Sequence[History], before: torch.Tensor | None) -> None:
-        """Changes each row as its draw asks. ``before`` has the drawn tokens of the step before."""
-        draws = [each.draw for each in histories]
+    def adjust(self, scores: torch.Tensor, specials: Sequence[Special], before: torch.Tensor | None) -> None:
+        """Changes the rows, one for each of these draws. ``before`` has the drawn tokens of the step before."""
+        draws = [each.draw for each in specials]
         _, width = scores.shape
         flat = scores.view(-1)
         self._add_bias(flat, draws, width)
-        outputs = self._outputs(histories, before, width)
+        outputs = self._outputs(specials, before, width)
         self._penalise_repetition(flat, draws, outputs, width)
         self._penalise_outputs(flat, draws, outputs, width)
-        banned = self._places(((row, draw.banned_ids) for row, draw in enumerate(draws)), width)
+        banned = self._indices(((row, draw.banned_ids) for row, draw in enumerate(draws)), width)
         flat.index_fill_(0, banned, float("-inf"))
 
     def _add_bias(self, flat: torch.Tensor, draws: Sequence[Draw], width: int) -> None:
@@ -55,19 +47,19 @@ class Adjuster:
                 if 0 <= id < width:
                     sums[row * width + id] = sums.get(row * width + id, 0.0) + bias
         if sums:
-            places = self._send(np.fromiter(sums, np.int64, len(sums)))
-            flat[places] += self._floats(sums.values())
+            indices = send(np.fromiter(sums, np.int64, len(sums)), self._device)
+            flat[indices] += self._floats(sums.values())
 
-    def _outputs(self, histories: Sequence[History], before: torch.Tensor | None, width: int) -> torch.Tensor:
-        """The place of each output token, as often as it occurs."""
-        known = ((row, _known(each.draw.output_ids)) for row, each in enumerate(histories))
-        places = self._places(known, width)
-        unknown = [(row * width, each.newest) for row, each in enumerate(histories) if each.newest >= 0]
+    def _outputs(self, specials: Sequence[Special], before: torch.Tensor | None, width: int) -> torch.Tensor:
+        """The index of each output token in the flattened rows, as often as it occurs."""
+        known = ((row, _known(each.draw.output_ids)) for row, each in enumerate(specials))
+        indices = self._indices(known, width)
+        unknown = [(row * width, each.newest) for row, each in enumerate(specials) if each.newest >= 0]
         if not unknown:
-            return places
+            return indices
         assert before is not None, "a placeholder has a step before it"
-        starts, newest = self._send(np.array(unknown, np.int64).T.copy())
-        return torch.cat([places, starts + before[newest]])
+        starts, newest = send(np.array(unknown, np.int64).T.copy(), self._device)
+        return torch.cat([indices, starts + before[newest]])
 
     def _penalise_repetition(
         self, flat: torch.Tensor, draws: Sequence[Draw], outputs: torch.Tensor, width: int
@@ -78,7 +70,7 @@ class Adjuster:
         seen = torch.cat([outputs, *prompts])
         penalties = self._floats(draw.sampling.repetition_penalty for draw in draws)[seen // width]
         old = flat[seen]
-        flat[seen] = torch.where(old > 0, old / penalties, old * penalties)  # equal places are given equal numbers
+        flat[seen] = torch.where(old > 0, old / penalties, old * penalties)  # equal indices are given equal numbers
 
     def _penalise_outputs(self, flat: torch.Tensor, draws: Sequence[Draw], outputs: torch.Tensor, width: int) -> None:
         if not any(draw.sampling.presence_penalty or draw.sampling.frequency_penalty for draw in draws):
@@ -92,29 +84,23 @@ class Adjuster:
 
     def _prompt(self, ids: tuple[int, ...]) -> torch.Tensor:
         """The ids of a prompt on the device."""
-        known = self._prompts.pop(id(ids), None) or (ids, self._send(np.fromiter(ids, np.int64, len(ids))))
+        known = self._prompts.pop(id(ids), None) or (ids, send(np.fromiter(ids, np.int64, len(ids)), self._device))
         self._prompts[id(ids)] = known
         if len(self._prompts) > _MOST_PROMPTS:
             self._prompts.popitem(last=False)
         return known[1]
 
-    def _places(self, entries: Iterable[Entries], width: int) -> torch.Tensor:
-        """The places of ids in the flattened rows; an id that no row has is left out."""
+    def _indices(self, rows: Iterable[_RowIds], width: int) -> torch.Tensor:
+        """The indices of ids in the flattened rows; an id that no row has is left out."""
         found = [np.empty(0, np.int64)]
-        for row, ids in entries:
+        for row, ids in rows:
             if ids:
                 numbers = np.fromiter(ids, np.int64, len(ids))
                 found.append(row * width + numbers[(numbers >= 0) & (numbers < width)])
-        return self._send(np.concatenate(found))
+        return send(np.concatenate(found), self._device)
 
     def _floats(self, numbers: Iterable[float]) -> torch.Tensor:
-        return self._send(np.array([*numbers], np.float32))
-
-    def _send(self, numbers: npt.NDArray[Any]) -> torch.Tensor:
-        here = torch.from_numpy(numbers)
-        if self._device.type == "cuda":
-            here = here.pin_memory()
-        return here.to(self._device, non_blocking=True)
+        return send(np.array([*numbers], np.float32), self._device)
 
 
 def _known(ids: tuple[int, ...]) -> tuple[int, ...]:

@@ -7,34 +7,35 @@ import torch
 
 from axon.engine.batch import Drawn
 from axon.engine.cuda.sample.prompt_scores import ROWS, score
+from axon.engine.cuda.sample.sending import send_list
 from axon.engine.cuda.sample.special import Special
 
 
 @dataclass(slots=True)
 class DrawnScores:
-    """Which draws ask for them, and the numbers on their way to the host: there once the step's event has come."""
+    """Log probabilities for those draws of a step that ask for them, on their way to the host: there once the step's
+    event has come."""
 
     rows: list[int]
     num_top: list[int]
-    """Of each: how many of the most likely tokens are asked for."""
-    own: torch.Tensor
-    """The rows of logits, which the draws may have masked since."""
+    """For each row, how many of the most likely tokens are asked for."""
+    logits: torch.Tensor
+    """A copy of these rows, taken before any was masked."""
     first_place: int
     """Index of the first row's token among all drawn tokens."""
     _numbers: torch.Tensor | None = None
 
     @classmethod
-    def of(cls, specials: Sequence[Special], own: torch.Tensor, first_place: int) -> "DrawnScores":
-        """Those that the draws ask for."""
+    def of(cls, specials: Sequence[Special], logits: torch.Tensor, first_place: int) -> "DrawnScores":
+        """The scores for these draws."""
         num_top = [special.draw.sampling.logprobs or 0 for special in specials]
-        return cls([special.row for special in specials], num_top, own, first_place)
+        return cls([special.row for special in specials], num_top, logits, first_place)
 
     def score(self, sampled: torch.Tensor) -> None:
         """Begins to score the tokens that were drawn; ``sampled`` has them by row."""
-        own = self.own
-        places = torch.tensor(self.rows, pin_memory=own.is_cuda).to(own.device, non_blocking=True)
-        tokens, most = sampled[places], max(self.num_top)
-        parts = [score(own[at : at + ROWS], tokens[at : at + ROWS], most) for at in range(0, len(own), ROWS)]
+        logits, most = self.logits, max(self.num_top)
+        tokens = sampled[send_list(self.rows, torch.int64, logits.device)]
+        parts = [score(logits[at : at + ROWS], tokens[at : at + ROWS], most) for at in range(0, len(logits), ROWS)]
         self._numbers = torch.cat(parts).to("cpu", non_blocking=True)
 
     def by_place(self, tokens: Sequence[int]) -> dict[int, Drawn]:

@@ -6,9 +6,10 @@ import numpy as np
 import torch
 
 from axon.engine.cuda.jit import ceil_pow2, launch
-from axon.engine.cuda.sample.adjust import Adjuster, History
+from axon.engine.cuda.sample.adjust import Adjuster
 from axon.engine.cuda.sample.draw import NUM_SECTIONS, draw, sum_sections
 from axon.engine.cuda.sample.mask import mask_rows
+from axon.engine.cuda.sample.sending import send_list
 from axon.engine.cuda.sample.special import Special
 from axon.engine.cuda.sample.truncate import draw_truncated
 from axon.engine.grammar.filling import begin_together
@@ -19,7 +20,7 @@ _MASK_BUFFERS = 4
 """Host buffers of masks, used in rotation; the device reads from those of two steps at most."""
 
 
-class Masks:
+class StepMasks:
     """The masks of a step's grammars, which are still being filled on the host."""
 
     def __init__(self, rows: list[int], words: torch.Tensor, wait: Callable[[], None]) -> None:
@@ -28,14 +29,14 @@ class Masks:
         self._words, self._wait = words, wait
         self._sent: torch.Tensor | None = None
 
-    def of(self, specials: Sequence[Special], device: torch.device) -> tuple[list[Special], torch.Tensor]:
+    def take(self, specials: Sequence[Special], device: torch.device) -> tuple[list[Special], torch.Tensor]:
         """Those of these draws that have a mask, and their masks on the device; waits until they are filled."""
         if self._sent is None:
             self._wait()
             self._sent = self._words.to(device, non_blocking=True)
         masked = [special for special in specials if special.row in self._indices]
         indices = [self._indices[special.row] for special in masked]
-        return masked, self._sent[_send(indices, torch.int64, device)]
+        return masked, self._sent[send_list(indices, torch.int64, device)]
 
 
 class DeviceSampler:
@@ -76,7 +77,7 @@ class DeviceSampler:
             **constants, **launch(num_warps=4, pdl=pdl),
         )  # fmt: skip
 
-    def begin_masks(self, specials: Sequence[Special]) -> Masks | None:
+    def begin_masks(self, specials: Sequence[Special]) -> StepMasks | None:
         """Begins to fill the masks of those that have a grammar, while the device computes the logits."""
         masked = [(special.row, special.draw.mask) for special in specials if special.draw.mask]
         if not masked:
@@ -93,19 +94,19 @@ class DeviceSampler:
             for index in range(len(alone), len(masked)):  # behind drafts a mask needs those before it
                 rows[index] = masked[index][1].words()
 
-        return Masks([row for row, _ in masked], words, finish)
+        return StepMasks([row for row, _ in masked], words, finish)
 
     def draw_masked(
         self,
         logits: torch.Tensor,
         specials: Sequence[Special],
-        masks: Masks,
+        masks: StepMasks,
         inverse_temperatures: torch.Tensor,
         numbers: torch.Tensor,
         sampled: torch.Tensor,
     ) -> None:
         """Masks the given rows, and draws all rows anew: those without a mask are drawn as before."""
-        masked, words = masks.of(specials, self._device)
+        masked, words = masks.take(specials, self._device)
         self._mask(logits, [special.row for special in masked], words)
         self.draw(logits, inverse_temperatures, numbers, sampled, pdl=False)
 
@@ -114,7 +115,7 @@ class DeviceSampler:
         logits: torch.Tensor,
         specials: Sequence[Special],
         before: torch.Tensor | None,
-        masks: Masks | None,
+        masks: StepMasks | None,
         inverse_temperatures: torch.Tensor,
         numbers: torch.Tensor,
         sampled: torch.Tensor,
@@ -123,10 +124,10 @@ class DeviceSampler:
         penalty would be another one. ``before`` has the tokens that the step before drew."""
         rows = self._send([special.row for special in specials], torch.int64)
         scores = logits[rows].float()
-        self._adjuster.adjust(scores, [History(special.draw, special.newest) for special in specials], before)
+        self._adjuster.adjust(scores, specials, before)
         own = {special.row: index for index, special in enumerate(specials)}
         if masks is not None:
-            masked, words = masks.of(specials, self._device)
+            masked, words = masks.take(specials, self._device)
             self._mask(scores, [own[special.row] for special in masked], words)
         temperatures, numbers = inverse_temperatures[rows], numbers[rows]
         tokens = torch.empty(len(specials), dtype=torch.int32, device=self._device)
@@ -183,8 +184,4 @@ class DeviceSampler:
         )  # fmt: skip
 
     def _send(self, numbers: list[int] | list[float], dtype: torch.dtype) -> torch.Tensor:
-        return _send(numbers, dtype, self._device)
-
-
-def _send(numbers: list[int] | list[float], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    return torch.tensor(numbers, dtype=dtype, pin_memory=device.type == "cuda").to(device, non_blocking=True)
+        return send_list(numbers, dtype, self._device)

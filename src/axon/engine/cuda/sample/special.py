@@ -13,7 +13,8 @@ class Special(NamedTuple):
     row: int
     draw: Draw
     newest: int = -1
-    """As in ``History``."""
+    """Index of the newest output token among the tokens that the step before drew, while its id is unknown; -1 when it
+    is known."""
 
     @property
     def is_adjusted(self) -> bool:

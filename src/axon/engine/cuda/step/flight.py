@@ -19,7 +19,7 @@ class CudaFlight:
     """Launches what is left of the step; returns a function that waits for the drawn tokens and returns them."""
     places: list[int]
     """Index of each draw's token among the drawn tokens, in the order of the batch."""
-    asked: Sequence[DrawnScores]
+    drawn_scores: Sequence[DrawnScores]
     """The log probabilities that draws ask for."""
     place_of: dict[int, int]
     """Index of a sequence's first token among the drawn tokens, by the sequence's arrival."""
@@ -39,7 +39,7 @@ class CudaFlight:
         """The result of each draw of the batch, in order."""
         tokens = self._arrived()
         with_scores: dict[int, Drawn] = {}
-        for each in self.asked:
+        for each in self.drawn_scores:
             with_scores |= each.by_place(tokens)
         drawn = [with_scores.get(place) or Drawn(tokens[place]) for place in self.places]
         return self._with_scores(drawn) if self.spans else drawn

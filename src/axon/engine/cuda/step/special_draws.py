@@ -44,7 +44,7 @@ class SpecialDraws:
         """``at_once``: no draw is left for later, because other ranks wait for it."""
         self._sampler, self._slots, self._at_once = sampler, slots, at_once
         self._left: list[Callable[[], None]] = []
-        self._asked: list[DrawnScores] = []
+        self._drawn_scores: list[DrawnScores] = []
         self._before: torch.Tensor | None = None
 
     def begin(self, spans: Sequence[Span], sampled: torch.Tensor) -> None:
@@ -72,7 +72,7 @@ class SpecialDraws:
         plain = [special for special in specials if not special.is_adjusted]
         left: list[Callable[[], None]] = []
         masks = self._sampler.begin_masks(specials)
-        asked = self._asked_of(specials, logits, first_place)
+        scores = self._scores_of(specials, logits, first_place)
         how = temperatures, numbers, sampled
         if masks is not None and any(special.draw.mask for special in plain):
             left.append(partial(self._sampler.draw_masked, logits, plain, masks, *how))
@@ -81,20 +81,20 @@ class SpecialDraws:
         for at in range(0, len(adjusted), ROWS):
             part = adjusted[at : at + ROWS]
             left.append(partial(self._sampler.draw_adjusted, logits, part, self._before, masks, *how))
-        if asked is not None:
-            left.append(partial(asked.score, sampled))
+        if scores is not None:
+            left.append(partial(scores.score, sampled))
+            self._drawn_scores.append(scores)
         self._left += left
         if self._at_once or masks is None:
             self.launch_left()
-        self._asked += [asked] if asked is not None else []
 
-    def _asked_of(self, specials: Sequence[Special], logits: torch.Tensor, first_place: int) -> DrawnScores | None:
+    def _scores_of(self, specials: Sequence[Special], logits: torch.Tensor, first_place: int) -> DrawnScores | None:
         """The log probabilities that the draws ask for, of the rows before any is masked."""
         asked = [special for special in specials if special.draw.sampling.logprobs is not None]
         if not asked:
             return None
-        own = self._sampler.take_rows(logits, [special.row for special in asked])
-        return DrawnScores.of(asked, own, first_place)
+        rows = self._sampler.take_rows(logits, [special.row for special in asked])
+        return DrawnScores.of(asked, rows, first_place)
 
     def launch_left(self) -> None:
         """Launches the draws that are left now, waiting for their masks."""
@@ -102,11 +102,11 @@ class SpecialDraws:
         for launch_draws in left:
             launch_draws()
 
-    def take_left(self) -> tuple[list[Callable[[], None]], list[DrawnScores]]:
+    def take(self) -> tuple[list[Callable[[], None]], list[DrawnScores]]:
         """The draws that are left, which are the caller's to launch from now on, and the scores of the step."""
         left, self._left = self._left, []
-        asked, self._asked = self._asked, []
-        return left, asked
+        scores, self._drawn_scores = self._drawn_scores, []
+        return left, scores
 
 
 def _is_unknown(draw: Draw) -> bool:
