@@ -43,7 +43,7 @@ class _CountedLog:
         self.asked_at: dict[tuple[str, int], float] = {}
         self.answered = asyncio.Event()
         self.open, self.claim, self.release, self.flag = log.open, log.claim, log.release, log.flag
-        self.forget, self.views = log.forget, log.views
+        self.forget, self.views, self.confirm = log.forget, log.views, log.confirm
 
     async def read(self, job_id: str, *, after: int) -> LogView | None:
         return await self._log.read(job_id, after=after)

@@ -274,6 +274,22 @@ class TestEnding:
         await append(log, make_chunk(1, 0, epoch=epoch, terminal="cancelled"))
         assert (await read(log)).refused
 
+    async def test_a_job_that_is_confirmed_cannot_be_refused_and_one_that_was_refused_not_be_confirmed(
+        self, log: TokenLog, epoch: int
+    ) -> None:
+        assert await log.confirm(JOB)
+        assert not await log.flag(JOB, cancel=True, refused=True)
+        view = await read(log)
+        assert (view.cancelled, view.refused) == (False, False)
+        assert await append(log, make_chunk(1, epoch=epoch)) == Appended(AppendStatus.OK, 1)
+        assert await log.flag(JOB, cancel=True, asked=True), "its client may still stop it"
+        assert await log.confirm(JOB)
+        await log.open("other", b"job", reader_ttl_s=None)
+        await log.flag("other", cancel=True, refused=True)
+        assert not await log.confirm("other")
+        assert await log.confirm("missing")
+        assert await log.read("missing", after=0) is None
+
     async def test_a_cancel_is_heard_by_workers_with_the_jobs_id(self, live: Live, log: TokenLog, epoch: int) -> None:
         async with live.wakeups.listen(STOPS) as listener:
             await log.flag(JOB, cancel=True)

@@ -154,3 +154,36 @@ async def test_a_job_that_the_journal_does_not_confirm_is_kept_as_refused(monkey
     [view] = await services.live.log.views([again.id])
     assert view is not None
     assert not view.cancelled
+
+
+async def test_the_refusal_of_a_first_request_leaves_alone_what_a_second_one_was_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    services = Services()
+    first, second = await services.dispatch(), await services.dispatch()
+    confirm, hung, job = services.append, asyncio.Event(), make_job(idempotency_key="k")
+
+    async def hangs(turns: Sequence[Turn]) -> None:
+        hung.set()
+        await asyncio.sleep(20.0)
+
+    monkeypatch.setattr(services, "append", hangs)
+    waiting = asyncio.create_task(first.accept(job))
+    await hung.wait()
+    monkeypatch.setattr(services, "append", confirm)
+    assert await second.accept(job, again=True) == job
+    with pytest.raises(DependencyDown):
+        await waiting
+    [view] = await services.live.log.views([job.id])
+    assert view is not None
+    assert (view.cancelled, view.refused) == (False, False)
+
+
+async def test_a_second_request_is_refused_as_well_where_the_first_ones_refusal_came_before() -> None:
+    services, job = Services(), make_job(idempotency_key="k")
+    dispatch = await services.dispatch()
+    await dispatch.accept(job)
+    await services.live.log.flag(job.id, cancel=True, refused=True)
+    with pytest.raises(DependencyDown, match="not accepted in time") as refusal:
+        await dispatch.accept(job, again=True)
+    assert refusal.value.retry_after_s == 1.0

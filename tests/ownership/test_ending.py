@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from axon.domain import wire
 from axon.domain.billing.cost import Rates
 from axon.domain.billing.ledger import Ledger
@@ -71,13 +73,14 @@ async def settled(job: Job, num_tokens: int) -> None:
     assert not num_tokens
 
 
-async def test_a_cancelled_turn_whose_client_was_refused_costs_nothing(clock: FakeClock) -> None:
+@pytest.mark.parametrize("state", ["cancelled", "expired", "failed"])
+async def test_a_turn_without_an_answer_whose_client_was_refused_costs_nothing(clock: FakeClock, state: str) -> None:
     job, journal = make_job(rates=Rates(prompt=1_000_000, output=1_000_000, currency="EUR")), Journal()
     ledger = Ledger(queued=3, prefilled=3, emitted=2, wasted=1, attempts=1)
-    chunks = [make_chunk(1, 2), replace(make_chunk(3, 0, terminal="cancelled"), ledger=ledger)]
+    chunks = [make_chunk(1, 2), replace(make_chunk(3, 0, terminal=state), ledger=ledger)]
     turn = await Ending(journal, settled, clock, is_refused=refused).finish(job, chunks)
     assert journal.records == [turn]
-    assert (turn.state, turn.usage, turn.tokens, turn.ends) == (TurnState.CANCELLED, Usage(), (), ())
+    assert (turn.state, turn.usage, turn.tokens, turn.ends) == (TurnState(state), Usage(), (), ())
     assert turn.ledger == replace(ledger, queued=0, emitted=0, wasted=3)
     assert turn.ledger.computed == ledger.computed
     assert turn.cost is not None

@@ -100,3 +100,32 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
         signal.alarm(20)  # ends a child that would wait for ever
         os._exit(0 if asyncio.run(THREADS.run(int)) == 0 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("way", ["run_and_wait", "run_to_end"])
+async def test_a_cancelled_call_that_no_thread_has_begun_is_not_waited_for(way: str) -> None:
+    threads, freed, calls = FileThreads("axon-tests", 1), threading.Event(), list[str]()
+    hanging = threads.begin(freed.wait)
+    waiting = asyncio.create_task(getattr(threads, way)(calls.append, "late"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(waiting, 20.0)
+    freed.set()
+    assert await asyncio.wrap_future(hanging)
+    await threads.run(len, "")
+    assert not calls
+
+
+async def test_a_call_that_gets_no_thread_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, calls = FileThreads("axon-tests", 2), list[str]()
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            await threads.run(calls.append, "lost")
+    assert await threads.run(len, "abc") == 3
+    assert not calls

@@ -105,6 +105,8 @@ class World:
         """Whether a client sends a job that crashes every engine."""
         self.num_poisoned = 0
         """Engines that have died of it."""
+        self.gather_s = (0.03, 0.1, 0.35)[seed % 3]
+        """The shortest is one step of the engine, so that nothing gathers; the others are some."""
         self.struck: set[int] = set()
         """Seeds of jobs whose engine was killed by the nemesis: to them that looks like a poison's doing."""
         self.is_cold = self.plan is not None and self.plan.is_cold
@@ -217,7 +219,7 @@ class World:
             journal=journal,
             tokenizer=ByteTokenizer(),
             make_engine=lambda: SimEngine(self, process, version),
-            config=WorkerConfig(linger_s=0.5, checkpoint_s=0.5),
+            config=WorkerConfig(linger_s=0.5, checkpoint_s=0.5, gather_s=self.gather_s),
             reader_grace_s=GRACE_S,
             clock=self.loop,
             metrics=_METRICS,

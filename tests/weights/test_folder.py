@@ -1,17 +1,14 @@
 """A folder, or a .gguf file, of this machine as a source."""
 
-import asyncio
 import os
-import threading
 from pathlib import Path
 
 import pytest
 
 from axon.errors import FetchFailed, InvalidInput
 from axon.weights.cache import WeightsCache
-from axon.weights.folder import FolderSource
 from axon.weights.opening import open_source
-from axon.weights.source import Listing, parse_source
+from axon.weights.source import parse_source
 from tests.weights.conftest import model_files, same_bytes
 
 
@@ -72,29 +69,3 @@ async def test_a_link_is_not_followed(cache: WeightsCache, tmp_path: Path) -> No
 async def test_a_path_that_is_not_there_is_refused_with_what_may_be_meant(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"There is no .*/Qwen/Qwen3 on this machine.*hf://Qwen/Qwen3"):
         await open_source(parse_source(str(tmp_path / "Qwen" / "Qwen3"))).listing()
-
-
-async def test_whoever_lists_a_folder_that_hangs_takes_no_thread_but_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, freed, looks = make(tmp_path / "away"), threading.Event(), list[Path]()
-    look = FolderSource._checked
-
-    def hang(source: FolderSource, path: Path) -> Listing:
-        looks.append(path)
-        freed.wait(20.0)
-        return look(source, path)
-
-    monkeypatch.setattr(FolderSource, "_checked", hang)
-    given_up = [asyncio.create_task(open_source(parse_source(str(folder))).listing()) for _ in range(100)]
-    await asyncio.sleep(0)
-    for each in given_up:
-        each.cancel()
-    await asyncio.wait(given_up)
-    asked = asyncio.create_task(open_source(parse_source(str(folder))).listing())
-    await asyncio.sleep(0)
-    freed.set()
-    assert {each.name for each in (await asked).files} == model_files("").keys()
-    assert len(looks) == 1
-    assert (await open_source(parse_source(str(folder))).listing()).files
-    assert len(looks) == 2, "a later one looks again"

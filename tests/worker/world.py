@@ -85,9 +85,10 @@ class StubEngine:
     def _emit(self, add: Add, position: int) -> Emitted:
         token = token_at(add.seed, position)
         if position + 1 >= add.sampling.max_tokens:
-            del self._sequences[add.id]
+            self._sequences.pop(add.id, None)  # it may have been aborted during the step
             return Emitted(add.id, token, "length")
-        self._sequences[add.id] = (add, position + 1)
+        if add.id in self._sequences:
+            self._sequences[add.id] = (add, position + 1)
         return Emitted(add.id, token)
 
     def add(self, sequence: Add) -> None:

@@ -120,9 +120,11 @@ class Link:
                 self._channels[name] = channel
             return channel
 
-    def drop(self, name: str) -> None:
-        """Forgets a channel that is closed or does not answer; the next call opens another one."""
-        self._channels.pop(name, None)
+    def drop(self, name: str, channel: AbstractChannel | None = None) -> None:
+        """Forgets a channel that is closed or does not answer, and only this one if it is given; the next call opens
+        another one."""
+        if channel is None or self._channels.get(name) is channel:
+            self._channels.pop(name, None)
 
     def abandon(self) -> None:
         """Gives up a connection that has stopped answering: the broker requeues its deliveries, and the next call opens
@@ -247,7 +249,7 @@ class Publisher:
         if now - self._retired_at < self._timeout_s:
             return
         previous, self._retired, self._retired_at = self._retired, channel, now
-        self._link.drop(_PUBLISHING)
+        self._link.drop(_PUBLISHING, channel)
         if previous is not None and not previous.is_closed:
             self._link.leave(_close(previous))
 

@@ -72,6 +72,8 @@ class Dispatch:
                 job, body = await self._first(job, encode(job), creation)
                 failpoint("dispatch.opened")
                 own = await self._confirmed(job, body)
+                if again:
+                    await self.confirm(job)
         except BaseException as error:
             if not again and creation.may_be_mine(job):
                 await self._abandon(job.id)
@@ -81,6 +83,14 @@ class Dispatch:
         failpoint("dispatch.accepted")
         await self.hint(job, own)
         return job
+
+    async def confirm(self, job: Job) -> None:
+        """Has the log remember that a client is told that the job is accepted: its first request may still fail.
+
+        Raises ``DependencyDown`` where that has failed already, and the job is cancelled.
+        """
+        if not await self._log.confirm(job.id):
+            raise DependencyDown("The first request with this key was not accepted in time.", retry_after_s=1.0)
 
     async def again(self, job: Job) -> None:
         """Puts an accepted job on the queue again, after the process that held it is gone."""

@@ -44,7 +44,7 @@ class Ending:
         """Records the end and settles the ticket. ``chunks`` is the whole stream, the terminal chunk last."""
         turn = ended(opened(job), tuple(chunks), at=self._clock.now())
         # A completed turn is billed: a request with the same idempotency key is given its answer.
-        if turn.state is TurnState.CANCELLED and self._is_refused is not None and await self._is_refused(job.id):
+        if turn.state is not TurnState.COMPLETED and self._is_refused is not None and await self._is_refused(job.id):
             turn = unbilled(turn)
         failpoint("ending.before_journal")
         await self._journal.append([without_words(turn) if job.forget else turn])

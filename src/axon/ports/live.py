@@ -60,12 +60,17 @@ class TokenLog(Protocol):
         refused: bool = False,
         reader_ttl_s: float | None = None,
     ) -> bool:
-        """Cancels the job, or renews its reader's lease for ``reader_ttl_s`` seconds; False when missing or ended.
+        """Cancels the job, or renews its reader's lease for ``reader_ttl_s`` seconds; False when missing or ended, or
+        for a refusal of a job that is confirmed.
 
         ``asked`` says that the job's client asked for the cancellation, ``refused`` that the client was told that the
         job was not accepted; the log keeps either as long as the stream, and ``refused`` if both are said.
         A cancellation is notified on the channel ``STOPS`` with the job's id.
         """
+
+    async def confirm(self, job_id: str) -> bool:
+        """Notes that a client was told that the job is accepted, so that the refusal of another request with its key
+        does nothing from now on; False where that came first."""
 
     async def forget(self, job_id: str, *, in_s: float) -> bool:
         """Deletes an ended stream after ``in_s`` seconds, if that is before its expiry; False when missing or

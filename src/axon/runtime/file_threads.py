@@ -39,23 +39,26 @@ class FileThreads:
     async def run_and_wait(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """As ``run``, but waits for the call even when it is cancelled, so that its file can be closed then.
         Cancelled once more, it leaves a call that hangs behind."""
-        running = asyncio.wrap_future(self.begin(call, *args, **kwargs))
+        begun = self.begin(call, *args, **kwargs)
+        running = asyncio.wrap_future(begun)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await asyncio.wait([running])
-            if not running.cancelled():
+            if not begun.cancel():  # a thread has it
+                await asyncio.wait([running])
                 running.exception()  # seen; the cancellation goes first
             raise
 
     async def run_to_end(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """As ``run_and_wait``, however often it is cancelled: until the call is over it may use a descriptor, whose
         number must not be given to another file."""
-        running = asyncio.wrap_future(self.begin(call, *args, **kwargs))
+        begun = self.begin(call, *args, **kwargs)
+        running = asyncio.wrap_future(begun)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await settled(running)
+            if not begun.cancel():
+                await settled(running)
             raise
 
 
@@ -75,9 +78,13 @@ class _Threads(Executor):
             if self._num_idle >= len(self._calls):
                 self._news.notify()
             elif self._num_started < self._most:
+                name = f"{self._name}-{self._num_started + 1}"
+                try:
+                    threading.Thread(target=self._work, name=name, daemon=True).start()
+                except RuntimeError:  # the system has no more threads
+                    self._calls.pop()
+                    raise
                 self._num_started += 1
-                name = f"{self._name}-{self._num_started}"
-                threading.Thread(target=self._work, name=name, daemon=True).start()
         return future
 
     def _work(self) -> None:

@@ -1,20 +1,20 @@
 """A source on this machine: a folder of safetensors or a .gguf file. Follows no symbolic link."""
 
-import asyncio
 import os
 import stat
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axon.errors import FetchFailed, InvalidInput
+from axon.runtime.clock import SystemClock
+from axon.weights.listings import Listings
 from axon.weights.names import is_module_config
 from axon.weights.source import Listing, LocalPath, StatedFile
 from axon.weights.threads import THREADS
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
     from io import FileIO
 
 _CHUNK_BYTES = 4 << 20
@@ -79,27 +79,7 @@ class FolderSource:
         return StatedFile(name=name, size=found.st_size, tag=str(found.st_mtime_ns))
 
 
-class _Listings:
-    """What is being listed now: whoever asks for the same meanwhile waits with the first, so that a disk that is away
-    costs one thread."""
-
-    def __init__(self) -> None:
-        self._running: dict[Path, Future[Listing]] = {}
-
-    async def listing(self, path: Path, look: Callable[[], Listing]) -> Listing:
-        """What ``look`` finds at ``path``."""
-        running = self._running.get(path)
-        if running is None:
-            running = self._running[path] = THREADS.begin(look)
-            running.add_done_callback(lambda _: self._running.pop(path, None))
-        return await asyncio.shield(asyncio.wrap_future(running))
-
-    def forget(self) -> None:
-        """In a forked process: the threads that list are the parent's."""
-        self._running.clear()
-
-
-_LISTINGS = _Listings()
+_LISTINGS = Listings(SystemClock())
 os.register_at_fork(after_in_child=_LISTINGS.forget)
 
 

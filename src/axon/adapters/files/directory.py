@@ -52,8 +52,7 @@ class DirectoryFiles:
             with _translated():
                 await _THREADS.run_to_end(_commit, file, path, target)
         finally:
-            os.close(file)
-            path.unlink(missing_ok=True)
+            await _THREADS.run_to_end(_give_up, file, path)
         return num_bytes
 
     async def read(self, file_id: str) -> AsyncGenerator[bytes, None]:
@@ -123,6 +122,12 @@ async def _opened(function: Callable[P, int], *args: P.args, **kwargs: P.kwargs)
 
 def _create(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+def _give_up(file: int, path: Path) -> None:
+    """Closes what was written, and removes it where it has not become a whole file."""
+    os.close(file)
+    path.unlink(missing_ok=True)
 
 
 def _write(file: int, piece: bytes) -> None:

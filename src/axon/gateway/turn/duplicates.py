@@ -28,6 +28,8 @@ class Duplicates:
         if not first.claimed:
             await self._admission.readmit(first.job)
             await self._dispatch.accept(first.job, again=True)
+        else:
+            await self._dispatch.confirm(first.job)
         return first.job
 
     async def accepted(self, ask: Ask) -> First | None:

@@ -120,9 +120,9 @@ class Running:
 
     @property
     def is_midstream(self) -> bool:
-        """Whether a token of this attempt is in the log and the next ones may wait: there is no end, no rate to hold
-        to, and no question to the log that is due."""
-        return self.sent > self._num_taken and self.terminal is None and self.limit is None and not self.must_ask
+        """Whether a token of this attempt is in the log and the next ones may wait: there is no end, none is held
+        back, and no question to the log is due."""
+        return self.sent > self._num_taken and self.terminal is None and not (self.is_held_back or self.must_ask)
 
     @property
     def is_interrupted(self) -> bool:

@@ -37,6 +37,8 @@ class _Stream:
     """Whether the job's client asked for its cancellation."""
     refused: bool = False
     """Whether the job's client was told that it was not accepted."""
+    confirmed: bool = False
+    """Whether a client was told that it is accepted."""
     chunks: list[Chunk] = field(default_factory=list)
 
     @property
@@ -155,7 +157,7 @@ class MemoryTokenLog:
         reader_ttl_s: float | None = None,
     ) -> bool:
         stream = self._find(job_id)
-        if stream is None or stream.ended:
+        if stream is None or stream.ended or (refused and stream.confirmed):
             return False
         if reader_ttl_s is not None and stream.read_until is not None:
             stream.read_until = max(stream.read_until, self._clock.monotonic() + reader_ttl_s)
@@ -166,6 +168,13 @@ class MemoryTokenLog:
             self._wakeups.wake(stream_channel(job_id))
             self._wakeups.wake(STOPS, job_id.encode())
         return True
+
+    async def confirm(self, job_id: str) -> bool:
+        stream = self._find(job_id)
+        if stream is None:
+            return True
+        stream.confirmed = not stream.refused
+        return stream.confirmed
 
     async def forget(self, job_id: str, *, in_s: float) -> bool:
         stream = self._find(job_id)

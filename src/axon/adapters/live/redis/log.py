@@ -16,6 +16,7 @@ from axon.ports.live import STOPS, Appended, AppendStatus, stream_channel
 
 _OPEN, _CLAIM, _RELEASE = load("open"), load("claim"), load("release")
 _APPEND, _READ, _FLAG, _FORGET = load("append"), load("read"), load("flag"), load("forget")
+_CONFIRM = load("confirm")
 _STATUS = {status.value.encode(): status for status in AppendStatus}
 _UNFINISHED_MS = milliseconds(24 * 3600)
 """Seconds that an unused, unended stream is kept: long after its job has expired."""
@@ -80,6 +81,9 @@ class RedisTokenLog:
         stop = (_REFUSED if refused else _ASKED if asked else 1) if cancel else 0
         arguments = (stop, _ttl(reader_ttl_s), self._channel(job_id), _UNFINISHED_MS, stops, job_id)
         return bool(await self._client.run(_FLAG, self._keys(job_id), *arguments))
+
+    async def confirm(self, job_id: str) -> bool:
+        return bool(await self._client.run(_CONFIRM, self._keys(job_id)[:1]))
 
     async def forget(self, job_id: str, *, in_s: float) -> bool:
         return bool(await self._client.run(_FORGET, self._keys(job_id), milliseconds(in_s) if in_s > 0 else 0))

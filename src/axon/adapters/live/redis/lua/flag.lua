@@ -1,9 +1,9 @@
 -- flag: asks for a job's end, or says that a reader is there. Times in milliseconds of the server's clock.
 -- KEYS job, log. ARGV 1 to cancel, 2 if its client asked for that, 4 if its client was told that it was not accepted,
 -- reader ttl ("" says nothing), channel, ttl of an unfinished stream, channel of the stops, job id.
--- Returns 1, or 0 when the job is missing or ended.
-local job = redis.call('HMGET', KEYS[1], 'epoch', 'ended', 'until')
-if not job[1] or job[2] then
+-- Returns 1, or 0 when the job is missing or ended, or when a client was told that it is accepted and this one not.
+local job = redis.call('HMGET', KEYS[1], 'epoch', 'ended', 'until', 'confirmed')
+if not job[1] or job[2] or (ARGV[1] == '4' and job[4]) then
     return 0
 end
 if ARGV[2] ~= '' and job[3] then
