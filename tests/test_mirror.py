@@ -89,7 +89,6 @@ ELSEWHERE = {
     "gateway/turn/job.py": "journeys/test_chat.py",
     "gateway/turn/cancel.py": "journeys/test_cancel.py",
     "gateway/turn/entry.py": "gateway/turn/test_opening.py",
-    "gateway/turn/revoked_keys.py": "journeys/test_revoked.py",
     "gateway/turn/duplicates.py": "gateway/turn/test_opening.py",
     "domain/fleet/cold_start.py": "registry/test_cold_starts.py",
     "domain/registry/adapter.py": "domain/model/test_adapter.py",

@@ -6,7 +6,7 @@ another top-level package of ``axon`` imports it by name, or imports its module 
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import axon
@@ -16,7 +16,15 @@ BAGS = ("dict[str, Any]", "Mapping[str, Any]")
 KEPT = "extra"
 """A field of this name holds fields of a later release as they came."""
 _SCHEMA = "a client's JSON schema, as it came"
+_MANIFEST = "an object of Kubernetes, as its API server has it"
 ALLOWED: dict[str, str] = {
+    "axon.adapters.launch.kubernetes_api.KubernetesApi.create": _MANIFEST,
+    "axon.adapters.launch.kubernetes_api.KubernetesApi.get": _MANIFEST,
+    "axon.adapters.launch.kubernetes_api.KubernetesApi.list": _MANIFEST,
+    "axon.adapters.launch.kubernetes_api.KubernetesApi.patch": _MANIFEST,
+    "axon.text.tools.grammar.ANY": _SCHEMA,
+    "axon.text.tools.grammar.call_grammar": _SCHEMA,
+    "axon.text.tools.grammar.schema_of": _SCHEMA,
     "axon.sessions.grammars.TenantGrammars.schema": _SCHEMA,
     "axon.text.grammar.schema_grammar": _SCHEMA,
     "axon.text.schema_bounds.check_schemas": _SCHEMA,
@@ -60,7 +68,8 @@ def signatures(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr | None]]:
             yield node.target.id, node.annotation
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             arguments = node.args
-            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            rest = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
+            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest):
                 yield node.name, argument.annotation
             yield node.name, node.returns
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -68,8 +77,36 @@ def signatures(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr | None]]:
                 yield f"{node.name}.{name}", annotation
 
 
-def has_bag(annotation: ast.expr | None) -> bool:
-    return annotation is not None and any(bag in ast.unparse(annotation) for bag in BAGS)
+def bag_names(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """By module, the names that stand for a bag there, made there or imported: ``Schema = Mapping[str, Any]``."""
+    made = {
+        module: {
+            target.id
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript) and has_bag(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for module, tree in trees.items()
+    }
+    return {
+        module: made[module]
+        | {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.name in made.get(node.module or "", ())
+        }
+        for module, tree in trees.items()
+    }
+
+
+def has_bag(annotation: ast.expr | None, names: Collection[str] = ()) -> bool:
+    if annotation is None:
+        return False
+    used = {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}
+    return not used.isdisjoint(names) or any(bag in ast.unparse(annotation) for bag in BAGS)
 
 
 def is_public(name: str) -> bool:
@@ -80,12 +117,14 @@ def is_public(name: str) -> bool:
 @functools.cache
 def bags() -> set[str]:
     trees = {module_of(path): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
-    used = used_elsewhere(trees)
+    used, names_of_bags = used_elsewhere(trees), bag_names(trees)
     return {
         f"{module}.{name}"
         for module, names in used.items()
         for name, annotation in signatures(trees[module].body)
-        if ("*" in names or name.partition(".")[0] in names) and is_public(name) and has_bag(annotation)
+        if ("*" in names or name.partition(".")[0] in names)
+        and is_public(name)
+        and has_bag(annotation, names_of_bags[module])
     }
 
 
@@ -106,6 +145,12 @@ class Thing:
     extra: Mapping[str, Any]
     def method(self, *, bag: Sequence[dict[str, Any]]) -> None: ...
     def fine(self, headers: Mapping[str, str]) -> None: ...
+    def by_name(self, schema: Schema | None) -> None: ...
+    def rest(self, **bags: dict[str, Any]) -> None: ...
+Schema = Mapping[str, Any]
 """
-    found = {name for name, each in signatures(ast.parse(source).body) if is_public(name) and has_bag(each)}
-    assert found == {"take", "give", "Thing.field", "Thing.method"}
+    tree = ast.parse(source)
+    names = bag_names({"module": tree, "other": ast.parse("from module import Schema as Form, Thing")})
+    found = {name for name, each in signatures(tree.body) if is_public(name) and has_bag(each, names["module"])}
+    assert names == {"module": {"Schema"}, "other": {"Form"}}
+    assert found == {"take", "give", "Thing.field", "Thing.method", "Thing.by_name", "Thing.rest"}

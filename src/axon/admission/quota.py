@@ -118,7 +118,6 @@ def refusal(used: Stored, more: Stored, terms: Terms) -> StorageFull | None:
         if quota and held + asked > quota:
             return StorageFull(
                 f"{held} {unit} are stored for you and this request would add about {asked}; your quota is {quota}. "
-                "Delete conversations or responses or files, send responses and chats with 'store': false, or ask for "
-                "a larger quota."
+                "Delete conversations or responses or files, have answers not stored, or ask for a larger quota."
             )
     return None

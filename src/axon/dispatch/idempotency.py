@@ -44,7 +44,7 @@ class Idempotency:
             if first is not None:
                 check_body(first.job, body_digest)
             return first or job_id
-        raise Conflict("This Idempotency-Key was cancelled too often; use another one.")
+        raise Conflict("This idempotency key was cancelled too often; use another one.")
 
     async def _find(self, job_id: str) -> tuple[First | None, bool]:
         """Returns the turn that was opened under this id, if any, and whether it has freed its key."""
@@ -62,7 +62,7 @@ class Idempotency:
 def check_body(first: Job, body_digest: str) -> None:
     """Raises ``Conflict`` when the key's turn has another body."""
     if first.body_digest not in ("", body_digest):
-        raise Conflict("This Idempotency-Key was used with another request body.")
+        raise Conflict("This idempotency key was used with another request body.")
 
 
 def derived_id(prefix: str, tenant: str, key: str, generation: int) -> str:

@@ -172,18 +172,11 @@ class EngineCore:
 
     def step(self) -> StepOutput:
         """Computes one batch and returns its output; with a launcher, the output of the batch before it."""
-        if self._has_landed:
-            self.tend()
-        self._take_loaded()
-        self._take_compiled()
-        enter("schedule")
+        self._take_in()
         started_at = time.perf_counter()
         limits = self._controller.limits(self._scheduler)
         first = self._settle_first(limits, started_at)
-        batch = self._scheduler.schedule(time.time(), limits)
-        self._await_blocks(batch)
-        self._note_ids(batch)
-        batch, drafted = self._draft(batch)
+        batch, drafted = self._draft(self._plan(limits))
         done = self._compute(batch, started_at, drafted)
         settled, emitted = first or self._settle(done, started_at)
         return self._output(emitted, self._count(settled, time.perf_counter() - started_at))
@@ -213,6 +206,21 @@ class EngineCore:
             self._scheduler.shelf.close()
         if self._adapters is not None:
             self._adapters.close()
+
+    def _take_in(self) -> None:
+        """Lets the sequences in that wait for what is there now, after a piece of what was left for later."""
+        if self._has_landed:
+            self.tend()
+        self._take_loaded()
+        self._take_compiled()
+        enter("schedule")
+
+    def _plan(self, limits: StepLimits) -> Batch:
+        """The batch that the scheduler decides on, once the blocks that it reads are there."""
+        batch = self._scheduler.schedule(time.time(), limits)
+        self._await_blocks(batch)
+        self._note_ids(batch)
+        return batch
 
     def _take_loaded(self) -> None:
         """Lets the sequences in whose adapters are in memory; waits a moment for one if nothing else is to do."""

@@ -67,25 +67,14 @@ async def input_ids(
     lowercase: bool = False,
     truncate: int | None = None,
 ) -> list[InputIds]:
-    """Token ids of each input. ``truncate`` cuts every input to this many tokens, -1 to the model's length. Raises
+    """Token ids of each input. ``truncate`` cuts every input to this many tokens, at most the model's length. Raises
     ``PromptTooLong`` for an input that is too long, with the field that it came from."""
-    limit = _limit(prompts.max_model_len, truncate)
+    limit = prompts.max_model_len if truncate is None else truncate
     encoder = _Encoder(prompts, fields, lowercase, limit if truncate is not None else None)
     found: list[InputIds] = []
     for piece in _pieces(inputs):
         found += await prompts.run_many(partial(encoder.encoded, piece, len(found)), sum(map(_size, piece)))
     return found
-
-
-def _limit(max_model_len: int, truncate: int | None) -> int:
-    if truncate is None or truncate == -1:
-        return max_model_len
-    if not 1 <= truncate <= max_model_len:
-        raise InvalidInput(
-            f"'truncate_prompt_tokens' must be -1, or from 1 to {max_model_len}, which is what the model takes.",
-            param="truncate_prompt_tokens",
-        )
-    return truncate
 
 
 def _size(given: Input) -> int:

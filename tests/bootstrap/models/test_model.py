@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from axon.bootstrap.models.model import Model, Text, deployment_of, find_folder, own_head, prepare_model, prepare_text
+from axon.bootstrap.models.model import (
+    Model,
+    Text,
+    _guard,
+    deployment_of,
+    find_folder,
+    own_head,
+    prepare_model,
+    prepare_text,
+)
 from axon.bootstrap.worker.spare import make_engine
 from axon.engine.config import EngineConfig
 from axon.engine.load.head_folder import DEFAULT_HEAD
@@ -112,6 +121,11 @@ def test_no_model_but_the_packaged_one_is_guarded(models: Path, tmp_path: Path) 
     settings = Settings(data_dir=tmp_path, models_dir=models, model="small")
     model = prepare_model(settings, lambda _stage, _share: None)
     assert deployment_of("m", model, _READY, now=0.0).repetition_penalty == 1.0
+
+
+def test_the_packaged_model_is_guarded_against_loops_by_the_penalty_that_its_quality_was_measured_with() -> None:
+    assert _guard(Settings()) == 1.15
+    assert _guard(replace(Settings(), model="other")) == 1.0
 
 
 def test_the_default_model_comes_with_a_head_of_its_own(tmp_path: Path) -> None:

@@ -81,8 +81,7 @@ def test_an_accepted_turn_is_delivered() -> None:
     steps = steps_of(scope)
     assert steps is not None
     job = make_job(trace=trace_of_job(scope, {}, make_job().id)[0])
-    steps.turn(job.id).publishing = 1.0
-    note_accepted(steps, job, is_new=True, now=2.0)
+    note_accepted(steps, job, publishing_at=1.0, published_at=2.0)
     saw = edge.traces.follows(steps, job)
     saw(Chunk(first=1, epoch=1))
     saw(Chunk(first=1, epoch=1, terminal="completed", ledger=Ledger(attempts=1)))

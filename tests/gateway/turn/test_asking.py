@@ -1,18 +1,23 @@
 """Which refusals speak against the version that was to answer."""
 
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
 from axon.errors import AxonError, InvalidInput, LimitReached, Unavailable
 from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.asking import _refuses
-from axon.gateway.turn.entry import Entry
+from axon.gateway.turn.entry import Answering, Entry
 from tests.contracts.builders import make_job
+
+if TYPE_CHECKING:
+    from axon.gateway.offers.offer import Offer
 
 
 def entry(*, is_drawn: bool = True, is_first: bool = True, is_decided: bool = True) -> Entry:
     made = Entry(Ask(prefix="cmpl-", tenant="acme", deployment="small"), "cmpl-1", 1.0)
     made.is_drawn, made.is_first = is_drawn, is_first
-    made.answering = ("small", "small@v2") if is_decided else None
+    made.answering = Answering(cast("Offer", None), "small@v2") if is_decided else None
     return made
 
 

@@ -180,18 +180,20 @@ async def test_a_session_of_a_switched_alias_is_moved_and_told(desk: Desk) -> No
 
 async def test_a_turn_whose_version_was_closed_while_its_prompt_was_rendered_is_not_accepted(desk: Desk) -> None:
     _, entry = await desk.ask("small@v2")
-    entry.check()
+    assert entry.answering is not None
+    entry.answering.offer.check_open(entry.answering.version)
     desk.put(MemberState.CLOSED)
     with pytest.raises(Unavailable) as refusal:
-        entry.check()
+        entry.answering.offer.check_open(entry.answering.version)
     assert (refusal.value.code, refusal.value.retry_after_s) == ("version_closed", 0.5)
 
 
 async def test_a_gateway_that_nobody_waits_for_begins_no_turn(desk: Desk) -> None:
     _, entry = await desk.ask("small")
     desk._view.is_awaited = False
+    assert entry.answering is not None
     with pytest.raises(Unavailable) as refusal:
-        entry.check()
+        entry.answering.offer.check_open(entry.answering.version)
     assert refusal.value.code == "registry_unavailable"
 
 

@@ -95,12 +95,12 @@ def steps_of(scope: Mapping[str, Any]) -> RequestSteps | None:
     return steps
 
 
-def note_accepted(steps: RequestSteps, job: Job, *, is_new: bool, now: float) -> None:
-    """Notes that a request's turn was accepted; ``is_new`` says that it is not that of an earlier request."""
+def note_accepted(steps: RequestSteps, job: Job, *, publishing_at: float, published_at: float) -> None:
+    """Notes that a request's turn was accepted, and the times between which its job was published: 0 and 0 for that of
+    an earlier request."""
     turn = steps.turn(job.id)
-    turn.context, turn.is_new = read_context(job.trace), is_new
-    if is_new:
-        turn.published = now
+    turn.context, turn.is_new = read_context(job.trace), bool(published_at)
+    turn.publishing, turn.published = publishing_at, published_at
 
 
 def trace_of_job(scope: Mapping[str, Any], headers: Mapping[str, str], job_id: str) -> tuple[str, str]:

@@ -32,6 +32,8 @@ class Ask:
     """The client's Idempotency-Key; empty if it sent none."""
     body_digest: str = ""
     """SHA-256 of the API's name and the body, in hex: a key may be repeated with the same body only."""
+    arrived: float = 0.0
+    """Unix time at which the request arrived; 0 where nobody noted it."""
     meters: Meters = field(default_factory=Meters)
     """The tenant's limits and what is left of each; admission fills them in."""
 

@@ -3,8 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 from starlette.requests import Request
 
@@ -87,17 +86,18 @@ async def admitted(
         ),
         idempotency_key=key,
         body_digest=hashlib.sha256(name.encode() + body).hexdigest(),
+        arrived=gateway.clock.now() - since_arrival_s(request.scope),
     )
     request.scope[METERS] = ask.meters
     entry: Entry | None = None
     try:
         async with gateway.opening.admitted(ask) as entry:
             request.scope[TURN_ID] = entry.id
-            entry.stamp = partial(_stamped, request)
             yield entry
         release_body(request.scope)
         if (steps := steps_of(request.scope)) is not None:
-            note_accepted(steps, entry.job, is_new=entry.is_new, now=gateway.clock.now())
+            published_at = gateway.clock.now() if entry.is_new else 0.0
+            note_accepted(steps, entry.job, publishing_at=entry.publishing_at or 0.0, published_at=published_at)
         if entry.is_new:
             if entry.is_drawn:
                 gateway.observer.begun(entry.job, is_first=entry.is_first)
@@ -114,7 +114,8 @@ async def admitted(
             entry.found = await _found_again(request, entry.job)
     except AxonError as error:
         if entry is not None and _refuses(entry, error):
-            gateway.observer.refused(*entry.answering or ("", ""))
+            refuser = entry.answering
+            gateway.observer.refused(*((refuser.offer.name, refuser.version) if refuser else ("", "")))
         if isinstance(error, LimitReached | Unavailable):
             gateway.metrics.requests.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise
@@ -125,14 +126,6 @@ def _refuses(entry: Entry, error: AxonError) -> bool:
     of the tenant's own is none."""
     is_compared = entry.is_drawn and entry.is_first and entry.answering is not None
     return is_compared and not entry.is_accepted and not isinstance(error, LimitReached)
-
-
-def _stamped(request: Request, job: Job) -> Job:
-    """Returns the job with the times of its request up to now, when it is published."""
-    now = gateway_of(request).clock.now()
-    if (steps := steps_of(request.scope)) is not None:
-        steps.turn(job.id).publishing = now
-    return replace(job, arrived=now - since_arrival_s(request.scope), loaded_s=max(0.0, now - job.created))
 
 
 async def _found_again(request: Request, job: Job) -> Turn:

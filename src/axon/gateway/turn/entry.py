@@ -1,8 +1,7 @@
 """A turn between admission and acceptance: it has a ticket, then a job, then it is accepted. Knows no HTTP."""
 
 import contextlib
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from axon.admission.admission import Admission
 from axon.admission.meters import Meters
@@ -12,12 +11,19 @@ from axon.dispatch.dispatch import Dispatch
 from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.errors import AxonError, Conflict
+from axon.gateway.offers.offer import Offer
 from axon.gateway.turn.ask import Ask, asked_at, entrant_of
 from axon.gateway.turn.duplicates import Duplicates
+from axon.runtime.clock import Clock
 from axon.telemetry import logs
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """The version that is to answer a turn, with the deployment's offer that it is of."""
+
+    offer: Offer
+    version: str
 
 
 class Entry:
@@ -29,19 +35,16 @@ class Entry:
     """Whether its session's bucket decides on its version; false for a turn that asks for a version by name."""
     is_first = True
     """Whether its session begins with it."""
-    answering: tuple[str, str] | None = None
-    """Deployment and version that are to answer it, once that is decided."""
+    answering: Answering | None = None
+    """What is to answer it, once that is decided."""
+    publishing_at: float | None = None
+    """Unix time at which its job was published; None before."""
 
     def __init__(self, ask: Ask, job_id: str, now: float, admitted: "Admitted | None" = None) -> None:
         self.ask, self.id, self.now = ask, job_id, now
         self.is_new = admitted is not None
         self._admitted = admitted
         self._job: Job | None = None
-        self.check: Callable[[], None] = lambda: None
-        """Raises what forbids that the turn is accepted; called directly before, since rendering a prompt and loading
-        a text side may have taken long."""
-        self.stamp: Callable[[Job], Job] = lambda job: job
-        """Adds to the job how long its way up to its publication took; called directly before."""
 
     @property
     def job(self) -> Job:
@@ -69,11 +72,17 @@ class Entry:
             self.repeat(await self._admitted.duplicates.accept_again(first))
             return
         ticket = await self._admitted.reserve(job, self.ask.meters)
+        if self.answering is not None:  # to render a prompt and to load a text side may have taken long
+            self.answering.offer.check_open(self.answering.version)
+        self.publishing_at = now = self._admitted.clock.now()
         job = replace(
-            job, idempotency_key=self.ask.idempotency_key, body_digest=self.ask.body_digest, ticket=str(ticket)
+            job,
+            idempotency_key=self.ask.idempotency_key,
+            body_digest=self.ask.body_digest,
+            ticket=str(ticket),
+            arrived=self.ask.arrived,
+            loaded_s=max(0.0, now - job.created),
         )
-        self.check()
-        job = self.stamp(job)
         accepted = await self._admitted.dispatch.accept(job)
         self._job, self.is_new = accepted, accepted == job
         logs.bind(**logs.about(accepted))
@@ -105,8 +114,10 @@ class Entry:
 class Admitted:
     """The ticket of an entry, with the parts that take the ticket back or accept its job."""
 
-    def __init__(self, ticket: Ticket, admission: Admission, dispatch: Dispatch, duplicates: Duplicates) -> None:
-        self.dispatch, self.duplicates = dispatch, duplicates
+    def __init__(
+        self, ticket: Ticket, admission: Admission, dispatch: Dispatch, duplicates: Duplicates, clock: Clock
+    ) -> None:
+        self.dispatch, self.duplicates, self.clock = dispatch, duplicates, clock
         self._ticket, self._admission = ticket, admission
 
     async def reserve(self, job: Job, meters: Meters) -> Ticket:

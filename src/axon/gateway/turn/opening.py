@@ -76,6 +76,6 @@ class Opening:
         entrant = entrant_of(ask, job_id)
         is_shared = partial(self._duplicates.have_id, ask, job_id)
         ticket = await self._admission.admit(entrant, ask.meters, is_shared=is_shared)
-        admitted = Admitted(ticket, self._admission, self._dispatch, self._duplicates)
+        admitted = Admitted(ticket, self._admission, self._dispatch, self._duplicates, self._clock)
         place = next(each for each in entrant.places if each.fleet == ticket.fleet)
         return Entry(asked_at(ask, place), job_id, self._clock.now(), admitted)

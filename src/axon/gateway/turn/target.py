@@ -18,7 +18,7 @@ from axon.errors import Unsupported
 from axon.gateway.offers.fallbacks import holder_of, known_among, offer_at
 from axon.gateway.offers.offers import Wanted
 from axon.gateway.turn.context import gateway_of, identity_of
-from axon.gateway.turn.entry import Entry
+from axon.gateway.turn.entry import Answering, Entry
 from axon.gateway.turn.headers import session_name
 from axon.gateway.turn.kind import Kind, check_kind
 from axon.sessions.prompt import Prompts
@@ -117,7 +117,7 @@ async def target_of(
     entry.is_drawn, entry.is_first = not wanted.version, resolved.is_new
     version, mark = split_adapted(resolved.pin.version) if adapter else (resolved.pin.version, "")
     offer = holder_of(version, wanted, at)
-    entry.answering, entry.check = (offer.name, version), partial(offer.check_open, version)
+    entry.answering = Answering(offer, version)
     check_kind(served := offer.served(version), kind)
     if adapter is not None and served.embeds is not None:
         message = f"The model '{served.name}' gives vectors, and takes no LoRA adapters."

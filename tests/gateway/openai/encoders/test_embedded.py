@@ -9,8 +9,9 @@ from axon.domain.model.classes import Activation, Classes
 from axon.domain.model.embeds import Embeds
 from axon.domain.model.served_version import ServedVersion
 from axon.domain.registry.deployment import Deployment, Member
+from axon.errors import InvalidInput
 from axon.gateway.http.errors import Gone
-from axon.gateway.openai.encoders.embedded import admitted_bytes, answering
+from axon.gateway.openai.encoders.embedded import admitted_bytes, answering, cut_at
 from tests.gateway.openai.encoders.test_score_requests import rerank
 
 if TYPE_CHECKING:
@@ -67,3 +68,15 @@ def test_a_query_counts_in_each_of_its_pairs_so_far_as_the_model_reads_it() -> N
 def test_other_inputs_count_their_share_of_the_body() -> None:
     ask = rerank(query="q", documents=["d", "e", "f"])
     assert admitted_bytes(served("v"), ask, 400, skip=0, count=1) == 100
+
+
+@pytest.mark.parametrize(("asked", "found"), [(None, None), (-1, 6), (1, 1), (6, 6)])
+def test_inputs_are_cut_at_what_is_asked_or_at_the_models_length(asked: int | None, found: int | None) -> None:
+    assert cut_at(asked, 6) == found
+
+
+@pytest.mark.parametrize("asked", [0, 7])
+def test_a_length_that_the_model_lacks_is_refused(asked: int) -> None:
+    with pytest.raises(InvalidInput, match="from 1 to 6") as caught:
+        cut_at(asked, 6)
+    assert caught.value.param == "truncate_prompt_tokens"

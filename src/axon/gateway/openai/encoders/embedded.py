@@ -12,6 +12,7 @@ from axon.domain.model.served_version import ServedVersion
 from axon.domain.reply import EmbeddingReply
 from axon.domain.sampling import Sampling
 from axon.domain.tenants.tenant import Tier
+from axon.errors import InvalidInput
 from axon.gateway.http.errors import Gone
 from axon.gateway.offers.offer import Offer
 from axon.gateway.offers.offers import Wanted
@@ -105,7 +106,7 @@ async def _accepted(
                     ask.texts(embeds)[skip : skip + min(most, _sizes(served, ask).most)],
                     fields=ask.fields.behind(skip),
                     lowercase=embeds.lowercase,
-                    truncate=ask.truncate_prompt_tokens,
+                    truncate=cut_at(ask.truncate_prompt_tokens, target.prompts.max_model_len),
                 )
                 work = Work(
                     prompts=[each.ids for each in found],
@@ -133,6 +134,18 @@ def _expected(wanted: Wanted) -> ServedVersion:
     """The version that is asked for, else the stable one, which need not be the one that answers."""
     is_there = wanted.version and wanted.offer.deployment.member(wanted.version)
     return wanted.offer.served(wanted.version) if is_there else wanted.offer.listed().served
+
+
+def cut_at(asked: int | None, max_model_len: int) -> int | None:
+    """The number of tokens that each input is cut to; None where none is cut. -1 asks for the model's length."""
+    if asked is None or 1 <= asked <= max_model_len:
+        return asked
+    if asked == -1:
+        return max_model_len
+    raise InvalidInput(
+        f"'truncate_prompt_tokens' must be -1, or from 1 to {max_model_len}, which is what the model takes.",
+        param="truncate_prompt_tokens",
+    )
 
 
 def answering(offer: Offer, version: str, asked: ServedVersion | None) -> ServedVersion:
