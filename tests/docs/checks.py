@@ -23,7 +23,10 @@ _OURS = re.compile(
     r"^(https?://)?(127\.0\.0\.1(:\d+)?|localhost(:\d+)?|api\.example\.com|gpu-box:8000|\$\{?(AXON_)?URL\}?)(?=/)"
 )
 _TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
+_RECIPE = re.compile(r"^([a-z][a-z-]*):.*\n((?:\t.*\n)*)", re.MULTILINE)
 _MODULE = re.compile(r"-m ([\w.]+) \$\((\w+)\)")
+_SHARED_OPTIONS = re.compile(r"^from ([\w.]+) import [^\n]*\badd_\w+_options\b", re.MULTILINE)
+"""The module from which a program has options that several programs share."""
 _NAMES_OF_CLIENTS = frozenset({"AXON_API_KEY", "AXON_URL", "AXON_CONFIG"})
 _BODY = frozenset({"-d", "--data", "--data-binary", "--data-raw", "--json", "-F", "--form"})
 _WITH_VALUE = frozenset({"-H", "--header", "-u", "--user", "-o", "--output", "--max-time"})
@@ -110,14 +113,15 @@ def _stands_for_something(word: str) -> bool:
 
 def _of_make(arguments: list[str]) -> str | None:
     text = (REPOSITORY / "Makefile").read_text()
-    targets = set(_TARGET.findall(text))
+    targets, recipes = set(_TARGET.findall(text)), dict(_RECIPE.findall(text))
+    asked = "".join(recipes.get(word, "") for word in arguments)
     for word in arguments:
         name, given, value = word.partition("=")
         if not given and word not in targets:
             return f"make has no target {word}"
         if given and f"$({name})" not in text and f"$(or $({name})" not in text:
             return f"the Makefile has no {name}"
-        if given and (module := next((found[1] for found in _MODULE.finditer(text) if found[2] == name), None)):
+        if given and (module := next((found[1] for found in _MODULE.finditer(asked) if found[2] == name), None)):
             return _flags_of(module, value.split())
     return None
 
@@ -148,11 +152,17 @@ def _of_import(node: ast.AST) -> str | None:
 
 
 def _flags_of(module: str, flags: list[str]) -> str | None:
+    return _unknown_flag(_source_of(module), module, flags)
+
+
+def _source_of(module: str) -> str:
+    """The source of a module or of all modules of a package, and of those whose options it shares."""
     spec = importlib.util.find_spec(module)
     assert spec is not None, module
     assert spec.origin is not None, module
     of_package = Path(spec.origin).parent.rglob("*.py") if spec.submodule_search_locations else [Path(spec.origin)]
-    return _unknown_flag("".join(path.read_text() for path in of_package), module, flags)
+    source = "".join(path.read_text() for path in of_package)
+    return source + "".join(_source_of(shared) for shared in set(_SHARED_OPTIONS.findall(source)))
 
 
 def _unknown_flag(source: str, name: str, words: list[str]) -> str | None:

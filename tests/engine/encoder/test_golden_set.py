@@ -50,7 +50,7 @@ async def ids_of(folder: Path, given: list[str]) -> list[list[int]]:
     threads = Threads()
     prompts = Prompts(load_tokenizer(folder), None, threads, max_model_len=MAX_TOKENS)
     try:
-        return [each.ids for each in await input_ids(prompts, given, truncate=-1)]
+        return [each.ids for each in await input_ids(prompts, given, truncate=MAX_TOKENS)]
     finally:
         threads.close()
 

@@ -17,6 +17,8 @@ from tests.engine.encoder.make_golden import TEXTS
 from tests.engine.encoder.minilm import minilm
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "minilm_vectors.json"
+MAX_TOKENS = 256
+"""What the model takes."""
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +30,9 @@ def encoder() -> BertEncoder:
 async def inputs() -> list[list[int]]:
     """The token ids of the texts, cut to what the model takes, as sentence-transformers cuts them."""
     threads = Threads()
-    prompts = Prompts(load_tokenizer(minilm()), None, threads, max_model_len=256)
+    prompts = Prompts(load_tokenizer(minilm()), None, threads, max_model_len=MAX_TOKENS)
     try:
-        return [each.ids for each in await input_ids(prompts, TEXTS, truncate=-1)]
+        return [each.ids for each in await input_ids(prompts, TEXTS, truncate=MAX_TOKENS)]
     finally:
         threads.close()
 
