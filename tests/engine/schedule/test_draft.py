@@ -178,3 +178,25 @@ def test_tokens_that_drafts_were_compared_with_are_not_counted_twice() -> None:
     assert told.follow(ids, 24) == before
     assert alone.follow(ids, 24) > alone_before, "it learns by itself"
     assert told.follow(ids, 25) > before
+
+
+def test_while_drafts_are_too_dear_it_learns_from_the_tokens_that_come() -> None:
+    """Nothing would ever be tried above a price of one half, the chance of a draft of which nothing is known."""
+    drafter, ids = Drafter(), [1, 2, 3, 4, 5] * 8
+    drafted = [drafter.draft(ids[:end], price=0.8, most=8) for end in range(6, len(ids))]
+    assert drafted[0] == [], "it has not been right yet"
+    assert drafted[-1], "it has been right all the time"
+    wrong = Drafter()
+    for end in range(4, 200, 4):
+        ids = [each for start in range(0, end, 4) for each in (1, 2, start + 10, start + 11)]
+        assert wrong.draft([*ids, 1, 2], price=0.8, most=8) == []
+
+
+def test_where_many_tokens_must_have_occurred_before_it_learns_from_drafts_alone() -> None:
+    drafter, ids = Drafter(), []
+    for number in range(50):
+        ids += [1, 2]
+        assert drafter.draft(ids, price=0.4, most=8, least_match=8) == [], "what followed those two was never the same"
+        ids += [100 + number, 200 + number]
+    ids += ids[:10]
+    assert drafter.draft(ids, price=0.4, most=8, least_match=8) == [102]

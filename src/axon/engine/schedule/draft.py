@@ -3,6 +3,9 @@
 Answers repeat themselves and their prompts, so the drafter proposes what followed the last few tokens when they
 occurred before (prompt lookup, or n-gram speculation). A step that computes draft tokens also draws the token behind
 each; that token is the one that would have been drawn without drafting, so drafts change no token.
+
+What drafts would have been right about is known without computing any, by comparing them with the tokens that come. So
+text that repeats itself is noticed also where a draft is worth its cost only if it is likely to be right.
 """
 
 from axon.engine.schedule.limits.acceptance import Acceptance
@@ -38,8 +41,13 @@ class Drafter:
 
         ``price`` is the cost of one more token in a step, as a fraction of the value of a certain token. So many of the
         last tokens as ``least_match`` says must have occurred before in a row, and two at least.
+
+        Tokens that came without drafts are compared with what it would have drafted, except with a ``least_match``:
+        what followed so many is right more often than what followed two.
         """
         self._acceptance.forget(_DECAY)
+        if not least_match:
+            self._follow(token_ids, len(token_ids))
         num_drafts = num_worth(self._acceptance.rate, price, min(most, MOST))
         if not num_drafts:
             return []
@@ -60,19 +68,24 @@ class Drafter:
 
         Returns how likely its next guess is right; 0 without one, or before it has been right in this place.
         """
+        self._follow(token_ids, num_known, decay=_DECAY)
+        return self._acceptance.rate if self._num_right else 0.0
+
+    def _follow(self, token_ids: list[int], num_known: int, *, decay: float = 1.0) -> None:
+        """Compares the tokens that have come since the last call with what it would have drafted. ``decay``: factor on
+        what was learned before, with each token."""
         for index in range(self._num_followed, num_known):
             if self._guess is not None:
-                self._compare(is_right=token_ids[self._guess] == token_ids[index])
+                self._compare(is_right=token_ids[self._guess] == token_ids[index], decay=decay)
             self._num_compared = max(0, self._num_compared - 1)
         self._num_followed = max(self._num_followed, num_known)
         if self._guess is None:
             self._index(token_ids, num_known)
             self._guess, self._num_right = self._position(token_ids, num_known), 0
-        return self._acceptance.rate if self._num_right else 0.0
 
-    def _compare(self, *, is_right: bool) -> None:
+    def _compare(self, *, is_right: bool, decay: float) -> None:
         if not self._num_compared:
-            self._acceptance.forget(_DECAY)
+            self._acceptance.forget(decay)
             self._acceptance.learn(num_drafted=1, num_accepted=int(is_right))
         if is_right and self._guess is not None:
             self._guess += 1

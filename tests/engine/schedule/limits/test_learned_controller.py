@@ -1,6 +1,6 @@
 """A prompt's chunks fit into the slowdown that the streams beside it are to bear."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -195,6 +195,38 @@ def test_without_prompts_no_step_is_asked_for_and_drafts_have_a_price() -> None:
         observe(controller, make_batch(streams=streams), step_s(streams=streams, prompt=0))
     assert controller.limits(Ahead(1, has_prompts=False)).draft_price == pytest.approx(2 / 7, abs=0.05)
     assert controller.limits(Ahead(0, has_prompts=False)).draft_price == NO_DRAFTS
+
+
+def test_beside_very_many_streams_nobody_looks_for_drafts() -> None:
+    controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0, drafts=True)
+    for streams in (1, 16, 32, 33) * 20:
+        observe(controller, make_batch(streams=streams), 0.02)
+    assert controller.limits(Ahead(32, has_prompts=False)).draft_price < NO_DRAFTS
+    assert controller.limits(Ahead(33, has_prompts=False)).draft_price == NO_DRAFTS
+
+
+def test_a_chunk_is_as_large_a_share_of_a_step_with_drafts_as_of_one_without() -> None:
+    def chunk(num_drafts: int) -> int:
+        controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0, drafts=True)
+        for number in range(60):
+            rows = 2 if number % 2 else 2 + num_drafts
+            observe(controller, with_drafts(make_batch(streams=2), rows - 2), step_s(streams=rows, prompt=0))
+        for _ in range(60):
+            spans = with_drafts(make_batch(streams=2, prompt=8), num_drafts)
+            observe(controller, spans, step_s(streams=2 + num_drafts, prompt=8))
+        return controller.num_prefill_tokens(outlook(2))
+
+    alone_s, drafts_s = step_s(streams=2, prompt=0), 4 * 0.002
+    assert chunk(4) == pytest.approx(chunk(0) * (1 + drafts_s / alone_s), rel=0.1)
+    assert chunk(60) <= 2 * chunk(0) + 1, "a stream without drafts waits for the step too"
+
+
+def with_drafts(batch: Batch, num_drafts: int) -> Batch:
+    """The batch with drafts for its first stream."""
+    first, *others = batch.spans
+    assert first.draw is not None
+    drafted = replace(first, token_ids=(1,) * (1 + num_drafts), drafts=(first.draw,) * num_drafts)
+    return Batch((drafted, *others))
 
 
 def test_drafts_may_be_bound_to_few_streams() -> None:

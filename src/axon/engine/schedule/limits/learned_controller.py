@@ -3,6 +3,8 @@
 The time of a step is the time of its streams alone (a fixed part, a part for each row, a part for each token that the
 rows attend to) plus the time of its prompt tokens (a part for each token, a part for each token that they attend to).
 The chunk is as large as the allowed slowdown of the streams and the allowed time between two of their tokens permit.
+Where the streams have drafts, their time is that with drafts: otherwise drafts would lengthen the steps and prompts,
+with the same chunk in each, would go on more slowly.
 While streams stand still because the engine or the worker that ran them is gone, the slowdown is not bounded, only the
 time of a step: what they compute again costs the other streams as much time in large chunks as in small ones, and in
 large ones they go on sooner.
@@ -35,7 +37,10 @@ _LEAST_SPARE = 0.1  # fraction of the streams' own time left to prompts where th
 _PROBE_EVERY = 16  # steps with prompt tokens between two probes
 _PROBE_APART = 4  # the same after a step, be it a probe, that took far more or less time than predicted
 _SURPRISE = 1.35  # factor between the measured and the predicted time of such a step
+_MOST_STREAMS = 32  # beside more, nobody looks for drafts: a row costs nearly what it brings, and the search takes time
 _PLAIN_EVERY = 64  # steps with drafts before one without, which shows what drafts add to the others
+_SHARE_GAIN = 0.2  # weight of a step in the average of what drafts add to the time of the streams
+_MOST_SHARE = 1.0  # what drafts count for at most there: streams without any wait for the whole step too
 _MOST_LOSS = 2.0  # what the drafts of a step are charged at most, in times of the step without them
 _FIRST_PRICE, _LEAST_PRICE = 0.3, 0.05  # of a draft token: before anything is known, and the lower bound
 # Ratios of the costs before anything is measured: [fixed, row, attended], and [token, attended] of a prompt.
@@ -66,6 +71,8 @@ class LearnedController:
         self._ledger = DraftLedger(most=draft_tokens) if drafts and draft_tokens else None
         self._factors = RowFactors()
         self._account = LookupAccount()
+        self._drafts_share = 0.0
+        """Time of the drafts of recent steps over that of their streams alone: an exponential moving average."""
         self._num_drafted = 0
         """Steps with drafts since the last step that had neither drafts nor prompt tokens."""
         self._limits = StepLimits(max_prefill_tokens=max_prefill_tokens)
@@ -109,6 +116,7 @@ class LearnedController:
         alone_s = fixed_s + row_s * outlook.num_streams + attended_s * outlook.num_attended
         token_s, prompt_attended_s = self._prompts.costs
         each_s = token_s + prompt_attended_s * outlook.prompt_at
+        alone_s *= 1 + self._drafts_share  # drafts are paid by the tokens that they bring, not by prompts that wait
         spare_s = min(self._spare * alone_s, max(self._slo_s - alone_s, _LEAST_SPARE * alone_s))
         num_tokens = min(max(int(_AIM * spare_s / each_s), _FEWEST_TOKENS), self._most)
         catch_up_s = max(min(_CATCH_UP_S, self._slo_s) - alone_s, 0.0)
@@ -117,7 +125,7 @@ class LearnedController:
     def draft_price(self, outlook: Outlook) -> float:
         """Cost of one more row in the step, as a fraction of what the step yields: one token for each stream."""
         num_streams = outlook.num_streams
-        if not num_streams or not self._account.can_pay():
+        if not 0 < num_streams <= _MOST_STREAMS or not self._account.can_pay():
             return NO_DRAFTS
         if not self._streams.num_updates:
             return _FIRST_PRICE if num_streams == 1 else NO_DRAFTS
@@ -205,6 +213,7 @@ class LearnedController:
         plain = self._factors.plain(alone.num_streams)
         plain_s = alone_s if plain is None else plain * alone_s
         drafts_s = num_drafts * row_s * self._factors.factor(alone.num_streams) * plain_s / alone_s
+        self._drafts_share += _SHARE_GAIN * (min(drafts_s / plain_s, _MOST_SHARE) - self._drafts_share)
         if not has_prompts:
             self._num_drafted = self._num_drafted + 1 if num_drafts else 0
             if num_drafts and plain is not None:  # beside prompts nobody knows what took so long
