@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, delete, func, literal, select, text, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, delete, func, literal, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
@@ -77,7 +77,7 @@ class SqlBatches:
     async def take(self, holder: str, *, now: float, until: float, limit: int) -> Sequence[Batch]:
         free = (_OPEN, _BATCHES.c.held_until < now)
         taken = []
-        for row in await self._read(_fairest(free, now, limit)):
+        for row in await self._read(_FAIREST, {"now": now, "limit": limit}):
             own = update(_BATCHES).where(_BATCHES.c.id == row.id, *free)
             if await self._write(own.values(holder=holder, held_until=until)):
                 taken.append(await self.get(row.id))
@@ -124,11 +124,11 @@ class SqlBatches:
         await self._write(delete(_RESULTS).where(_RESULTS.c.batch.not_in(running)))
         return await self._write(delete(_BATCHES).where(~_OPEN, _BATCHES.c.created_at < created_before))
 
-    async def _read(self, query: Select[Any]) -> Sequence[Row[Any]]:
+    async def _read(self, query: Select[Any], parameters: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
         rows: Sequence[Row[Any]] = ()
         with known_ids_only():
             async with self._database.connect() as connection:
-                rows = (await connection.execute(query)).all()
+                rows = (await connection.execute(query, parameters)).all()
         return rows
 
     async def _write(self, statement: Any) -> int:
@@ -138,16 +138,22 @@ class SqlBatches:
                 return int((await connection.execute(statement)).rowcount)
 
 
-def _fairest(free: Sequence[ColumnElement[bool]], now: float, limit: int) -> Select[Any]:
-    """Ids of free batches: first those before which their tenants have the fewest, held or free."""
-    held = _BATCHES.alias()
+def _fairest() -> Select[Any]:
+    """Ids of ``limit`` batches that are free ``now``: first those before which their tenants have the fewest, held or
+    free."""
+    held, now = _BATCHES.alias(), bindparam("now", type_=_BATCHES.c.held_until.type)
+    free = (_OPEN, _BATCHES.c.held_until < now)
     is_held = (held.c.ended == False, held.c.holder != "", held.c.held_until >= now)  # noqa: E712
     num_held = select(held.c.tenant, func.count().label("num")).where(*is_held).group_by(held.c.tenant).subquery()
     turn = func.row_number().over(partition_by=_BATCHES.c.tenant, order_by=(_BATCHES.c.created_at, _BATCHES.c.id))
     own = select(_BATCHES.c.id, _BATCHES.c.tenant, _BATCHES.c.created_at, turn.label("turn")).where(*free).subquery()
     place = own.c.turn + func.coalesce(num_held.c.num, 0)
     joined = own.outerjoin(num_held, own.c.tenant == num_held.c.tenant)
-    return select(own.c.id).select_from(joined).order_by(place, own.c.created_at, own.c.id).limit(limit)
+    return select(own.c.id).select_from(joined).order_by(place, own.c.created_at, own.c.id).limit(bindparam("limit"))
+
+
+_FAIREST = _fairest()
+"""Made once: every gateway asks it once a second, and to make it takes longer than to ask."""
 
 
 def _count(*where: ColumnElement[bool]) -> Select[Any]:
