@@ -56,6 +56,7 @@ def test_a_mark_is_needed_where_it_stands() -> None:
         ("make fleet FLEET_ARGS=--no-such-flag", "has no --no-such-flag"),
         ("make bench-path BENCH_ARGS=--save", None),
         ("make bench-path BENCH_ARGS=--readers=7", None),
+        ("make bench BENCH_ARGS=--no-such-flag", "has no --no-such-flag"),
         ("make bench-scaling BENCH_ARGS=--readers=7", "benchmarks.scaling has no --readers"),
         ("python -m tests.faults --list", None),
         ("python -m tests.no_such", "no module tests.no_such"),

@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import re
 import tomllib
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -23,10 +24,10 @@ _OURS = re.compile(
     r"^(https?://)?(127\.0\.0\.1(:\d+)?|localhost(:\d+)?|api\.example\.com|gpu-box:8000|\$\{?(AXON_)?URL\}?)(?=/)"
 )
 _TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
-_RECIPE = re.compile(r"^([a-z][a-z-]*):.*\n((?:\t.*\n)*)", re.MULTILINE)
+_RECIPE = re.compile(r"^([a-z][a-z-]*):(.*\n(?:\t.*\n)*)", re.MULTILINE)
 _MODULE = re.compile(r"-m ([\w.]+) \$\((\w+)\)")
 _SHARED_OPTIONS = re.compile(r"^from ([\w.]+) import [^\n]*\badd_\w+_options\b", re.MULTILINE)
-"""The module from which a program has options that several programs share."""
+"""Matches an import of options that several programs share; the group is their module."""
 _NAMES_OF_CLIENTS = frozenset({"AXON_API_KEY", "AXON_URL", "AXON_CONFIG"})
 _BODY = frozenset({"-d", "--data", "--data-binary", "--data-raw", "--json", "-F", "--form"})
 _WITH_VALUE = frozenset({"-H", "--header", "-u", "--user", "-o", "--output", "--max-time"})
@@ -114,7 +115,7 @@ def _stands_for_something(word: str) -> bool:
 def _of_make(arguments: list[str]) -> str | None:
     text = (REPOSITORY / "Makefile").read_text()
     targets, recipes = set(_TARGET.findall(text)), dict(_RECIPE.findall(text))
-    asked = "".join(recipes.get(word, "") for word in arguments)
+    asked = "".join(_with_prerequisites(word, recipes) for word in arguments)
     for word in arguments:
         name, given, value = word.partition("=")
         if not given and word not in targets:
@@ -124,6 +125,13 @@ def _of_make(arguments: list[str]) -> str | None:
         if given and (module := next((found[1] for found in _MODULE.finditer(asked) if found[2] == name), None)):
             return _flags_of(module, value.split())
     return None
+
+
+def _with_prerequisites(target: str, recipes: Mapping[str, str]) -> str:
+    """The recipe of a target, and of those that it needs; empty for a word that is no target."""
+    recipe = recipes.get(target, "")
+    needed = recipe.partition("\n")[0].partition("##")[0].split()
+    return recipe + "".join(_with_prerequisites(each, recipes) for each in needed)
 
 
 def _of_python(arguments: list[str]) -> str | None:
@@ -162,7 +170,7 @@ def _source_of(module: str) -> str:
     assert spec.origin is not None, module
     of_package = Path(spec.origin).parent.rglob("*.py") if spec.submodule_search_locations else [Path(spec.origin)]
     source = "".join(path.read_text() for path in of_package)
-    return source + "".join(_source_of(shared) for shared in set(_SHARED_OPTIONS.findall(source)))
+    return source + "".join(_source_of(shared) for shared in set(_SHARED_OPTIONS.findall(source)) - {module})
 
 
 def _unknown_flag(source: str, name: str, words: list[str]) -> str | None:

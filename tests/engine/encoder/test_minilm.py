@@ -18,7 +18,7 @@ from tests.engine.encoder.minilm import minilm
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "minilm_vectors.json"
 MAX_TOKENS = 256
-"""What the model takes."""
+"""The model's longest input, in tokens."""
 
 
 @pytest.fixture(scope="module")

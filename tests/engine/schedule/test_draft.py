@@ -200,3 +200,28 @@ def test_where_many_tokens_must_have_occurred_before_it_learns_from_drafts_alone
         ids += [100 + number, 200 + number]
     ids += ids[:10]
     assert drafter.draft(ids, price=0.4, most=8, least_match=8) == [102]
+
+
+def test_it_goes_on_in_the_place_where_it_has_been_right() -> None:
+    """Of few symbols every three have stood in many places: the latest of them is often another one."""
+    cycle = [1, 2, 1, 1, 2, 2, 1, 2, 1, 2, 2, 2, 1, 1, 1, 2, 1, 1]
+    ids, drafter, num_wrong = cycle * 8, Drafter(), 0
+    for end in range(2 * len(cycle), len(ids)):
+        drafted = drafter.draft(ids[:end], price=0.7, most=1)
+        num_wrong += bool(drafted) and drafted != ids[end : end + 1]
+    assert drafted
+    assert num_wrong <= 1, "before it has found its place"
+
+
+def test_what_came_long_ago_while_nothing_was_drafted_is_forgotten() -> None:
+    drafter, ids = Drafter(), [1, 2, 3, 4, 5] * 80
+    drafter.draft(ids[:10], price=0.6, most=8)
+    ids += [each for number in range(100) for each in (1, 2, 1000 + number, 2000 + number)]
+    assert drafter.draft([*ids, 1, 2], price=0.6, most=8) == []
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_tokens_that_a_grammar_forces_can_be_left_out_of_what_it_learns(follows: bool) -> None:
+    drafter, ids = Drafter(), [1, 2, 3, 4, 5] * 8
+    drafted = [drafter.draft(ids[:end], price=0.8, most=8, follows=follows) for end in range(6, len(ids))]
+    assert any(drafted) is follows

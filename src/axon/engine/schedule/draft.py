@@ -36,23 +36,28 @@ class Drafter:
         self._num_compared = 0
         """Tokens to come that drafts have been compared with already."""
 
-    def draft(self, token_ids: list[int], *, price: float, most: int, least_match: int = 0) -> list[int]:
+    def draft(
+        self, token_ids: list[int], *, price: float, most: int, least_match: int = 0, follows: bool = True
+    ) -> list[int]:
         """The tokens that may come next, as many as are likely enough to be accepted.
 
         ``price`` is the cost of one more token in a step, as a fraction of the value of a certain token. So many of the
         last tokens as ``least_match`` says must have occurred before in a row, and two at least.
 
-        Tokens that came without drafts are compared with what it would have drafted, except with a ``least_match``:
-        what followed so many is right more often than what followed two.
+        It learns from the tokens that came without drafts too, except with a ``least_match``, because a draft behind
+        many known tokens is right more often than one behind two, and unless ``follows`` is False: tokens that a
+        grammar forces say nothing about others.
         """
-        self._acceptance.forget(_DECAY)
-        if not least_match:
-            self._follow(token_ids, len(token_ids))
+        if not self._walk(token_ids, len(token_ids), learns=follows and not least_match):
+            self._acceptance.forget(_DECAY)
         num_drafts = num_worth(self._acceptance.rate, price, min(most, MOST))
         if not num_drafts:
             return []
-        self._index(token_ids, len(token_ids))
-        position = self._position(token_ids, len(token_ids))
+        if self._num_right and not least_match:  # the place in which it has been right, not the latest similar one
+            position = self._guess
+        else:
+            self._index(token_ids, len(token_ids))
+            position = self._position(token_ids, len(token_ids))
         if position is None:
             return []
         is_long = token_ids[-least_match:] == token_ids[max(0, position - least_match) : position]
@@ -68,30 +73,35 @@ class Drafter:
 
         Returns how likely its next guess is right; 0 without one, or before it has been right in this place.
         """
-        self._follow(token_ids, num_known, decay=_DECAY)
+        self._walk(token_ids, num_known, learns=True)
         return self._acceptance.rate if self._num_right else 0.0
 
-    def _follow(self, token_ids: list[int], num_known: int, *, decay: float = 1.0) -> None:
-        """Compares the tokens that have come since the last call with what it would have drafted. ``decay``: factor on
-        what was learned before, with each token."""
-        for index in range(self._num_followed, num_known):
+    def _walk(self, token_ids: list[int], num_known: int, *, learns: bool) -> int:
+        """Compares the tokens that have come since the last call with what it would have drafted in the place of each.
+
+        Returns from how many it has learned: from none that a draft has been compared with already, nor from a prompt.
+        """
+        num_learned = 0
+        for index in range(self._num_followed or num_known, num_known):
+            self._aim(token_ids, index)
             if self._guess is not None:
-                self._compare(is_right=token_ids[self._guess] == token_ids[index], decay=decay)
+                is_right = token_ids[self._guess] == token_ids[index]
+                if learns and not self._num_compared:
+                    self._acceptance.forget(_DECAY)
+                    self._acceptance.learn(num_drafted=1, num_accepted=int(is_right))
+                    num_learned += 1
+                self._guess = self._guess + 1 if is_right else None
+                self._num_right = self._num_right + 1 if is_right else 0
             self._num_compared = max(0, self._num_compared - 1)
         self._num_followed = max(self._num_followed, num_known)
-        if self._guess is None:
-            self._index(token_ids, num_known)
-            self._guess, self._num_right = self._position(token_ids, num_known), 0
+        self._aim(token_ids, num_known)
+        return num_learned
 
-    def _compare(self, *, is_right: bool, decay: float) -> None:
-        if not self._num_compared:
-            self._acceptance.forget(decay)
-            self._acceptance.learn(num_drafted=1, num_accepted=int(is_right))
-        if is_right and self._guess is not None:
-            self._guess += 1
-            self._num_right += 1
-        else:
-            self._guess = None
+    def _aim(self, token_ids: list[int], end: int) -> None:
+        """Looks for the token to guess at position ``end``, unless it goes on in a place where it has been right."""
+        if self._guess is None:
+            self._index(token_ids, end)
+            self._guess = self._position(token_ids, end)
 
     def _position(self, token_ids: list[int], end: int) -> int | None:
         """The position behind an earlier occurrence of the last tokens before ``end``."""

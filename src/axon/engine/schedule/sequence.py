@@ -201,7 +201,7 @@ class Sequence:
         if forced:
             self.draft_source = Source.GRAMMAR
             return forced
-        found = self.drafter.draft(self.token_ids, price=price, most=most, least_match=least_match)
+        found = self.drafter.draft(self.token_ids, price=price, most=most, least_match=least_match, follows=False)
         return self.matcher.legal(found)
 
     def follow_drafts(self) -> float:

@@ -197,14 +197,6 @@ def test_without_prompts_no_step_is_asked_for_and_drafts_have_a_price() -> None:
     assert controller.limits(Ahead(0, has_prompts=False)).draft_price == NO_DRAFTS
 
 
-def test_beside_very_many_streams_nobody_looks_for_drafts() -> None:
-    controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0, drafts=True)
-    for streams in (1, 16, 32, 33) * 20:
-        observe(controller, make_batch(streams=streams), 0.02)
-    assert controller.limits(Ahead(32, has_prompts=False)).draft_price < NO_DRAFTS
-    assert controller.limits(Ahead(33, has_prompts=False)).draft_price == NO_DRAFTS
-
-
 def test_a_chunk_is_as_large_a_share_of_a_step_with_drafts_as_of_one_without() -> None:
     def chunk(num_drafts: int) -> int:
         controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0, drafts=True)

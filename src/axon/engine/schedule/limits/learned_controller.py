@@ -37,7 +37,6 @@ _LEAST_SPARE = 0.1  # fraction of the streams' own time left to prompts where th
 _PROBE_EVERY = 16  # steps with prompt tokens between two probes
 _PROBE_APART = 4  # the same after a step, be it a probe, that took far more or less time than predicted
 _SURPRISE = 1.35  # factor between the measured and the predicted time of such a step
-_MOST_STREAMS = 32  # beside more, nobody looks for drafts: a row costs nearly what it brings, and the search takes time
 _PLAIN_EVERY = 64  # steps with drafts before one without, which shows what drafts add to the others
 _SHARE_GAIN = 0.2  # weight of a step in the average of what drafts add to the time of the streams
 _MOST_SHARE = 1.0  # what drafts count for at most there: streams without any wait for the whole step too
@@ -125,7 +124,7 @@ class LearnedController:
     def draft_price(self, outlook: Outlook) -> float:
         """Cost of one more row in the step, as a fraction of what the step yields: one token for each stream."""
         num_streams = outlook.num_streams
-        if not 0 < num_streams <= _MOST_STREAMS or not self._account.can_pay():
+        if not num_streams or not self._account.can_pay():
             return NO_DRAFTS
         if not self._streams.num_updates:
             return _FIRST_PRICE if num_streams == 1 else NO_DRAFTS
