@@ -15,6 +15,7 @@ from tests.faults.history import Ask
 from tests.faults.model import CHARACTERS
 from tests.faults.run import keep, run_fault
 from tests.faults.stage import Stage, Stages
+from tests.long import whole
 from tests.services.disk import can_mount
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(400)]
@@ -33,6 +34,21 @@ def test_every_accepted_turn_ends_once_and_as_undisturbed(fault: Fault, stages: 
 )
 def test_so_it_does_under_one_of_the_other_faults(fault: Fault, stages: Stages, tmp_path: Path) -> None:
     check(fault, stages, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not whole(), reason="engines with a shelf need a stage of their own: only make test-long")
+@pytest.mark.parametrize("name", ["worker killed in decode", "engine killed in a fleet"])
+def test_copies_of_blocks_outside_the_device_change_no_answer(name: str, seed: int, tmp_path: Path) -> None:
+    """Beside a head; few blocks are on the device, so that copies of others are used."""
+    [fault] = [fault for fault in FAULTS if fault.name == name]
+    stages = Stages(seed=seed, has_shelf=True, has_head=True)
+    try:
+        check(fault, stages, tmp_path)
+        loaded = stages.get(fault.stage).fleet.metric(r'axon_kv_shelf_moved_bytes_total\{.*way="load".*\}')
+        assert loaded > 0
+    finally:
+        stages.close()
 
 
 def check(fault: Fault, stages: Stages, tmp_path: Path) -> None:
