@@ -44,6 +44,14 @@ def stages(seed: int) -> Iterator[Stages]:
     opened.close()
 
 
+@pytest.fixture(scope="module")
+def shelved(seed: int) -> Iterator[Stages]:
+    """Stages whose engines keep copies of KV blocks in files, and have few blocks beside."""
+    opened = Stages(seed=seed, step_s=_STEP_S, num_asks=_NUM_ASKS, has_shelf=True, has_head=_runs_heads())
+    yield opened
+    opened.close()
+
+
 def _runs_heads() -> bool:
     """vLLM runs no head of ours, and without a compiler there is no int8."""
     try:

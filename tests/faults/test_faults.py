@@ -39,16 +39,11 @@ def test_so_it_does_under_one_of_the_other_faults(fault: Fault, stages: Stages, 
 @pytest.mark.long
 @pytest.mark.skipif(not whole(), reason="engines with a shelf need a stage of their own: only make test-long")
 @pytest.mark.parametrize("name", ["worker killed in decode", "engine killed in a fleet"])
-def test_copies_of_blocks_outside_the_device_change_no_answer(name: str, seed: int, tmp_path: Path) -> None:
-    """Beside a head; few blocks are on the device, so that copies of others are used."""
+def test_copies_of_blocks_outside_the_device_change_no_answer(name: str, shelved: Stages, tmp_path: Path) -> None:
     [fault] = [fault for fault in FAULTS if fault.name == name]
-    stages = Stages(seed=seed, has_shelf=True, has_head=True)
-    try:
-        check(fault, stages, tmp_path)
-        loaded = stages.get(fault.stage).fleet.metric(r'axon_kv_shelf_moved_bytes_total\{.*way="load".*\}')
-        assert loaded > 0
-    finally:
-        stages.close()
+    check(fault, shelved, tmp_path)
+    loaded = shelved.get(fault.stage).fleet.metric(r'axon_kv_shelf_moved_bytes_total\{.*way="load".*\}')
+    assert loaded > 0
 
 
 def check(fault: Fault, stages: Stages, tmp_path: Path) -> None:

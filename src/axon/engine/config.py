@@ -44,8 +44,8 @@ class EngineConfig:
     """The most prompt tokens of a step while answers stream, but for interrupted streams on a CPU (``max_slowdown``);
     0 takes 128, or 8192 on a GPU, where ``itl_slo_ms`` bounds it first for all but small models."""
     max_slowdown: float = 2.0
-    """Factor by which a prompt may lengthen a step while answers stream; sets the size of prompt chunks on a CPU. The
-    drafts of a step count as part of it, up to the time of its streams.
+    """Factor by which a prompt may lengthen a step while answers stream; sets the size of prompt chunks on a CPU. What
+    drafts add to a step counts as the streams' own time, up to as much as they take without.
     Streams that were interrupted by a crash are computed again in larger chunks, up to a quarter of a second a step."""
     itl_slo_ms: float = 0.0
     """Most milliseconds between two tokens of a stream, as far as prompts lengthen them: prompt chunks shrink to keep

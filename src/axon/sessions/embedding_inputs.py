@@ -12,7 +12,7 @@ from axon.text.tokenizer import EncodePair, Tokenizer
 _PIECE_CHARS = 1 << 16
 """Texts are tokenised in pieces of about this many characters. Other requests' prompts are tokenised between them."""
 _LONG_CHARS = 1 << 16
-"""Of a text that is longer, and is to be cut, only a beginning is tokenised."""
+"""A text that is longer, and is to be cut, is tokenised at its beginning alone."""
 _MARGIN = 256
 """Tokens of a beginning that are not used: where it ends, its tokens may be others than those of the whole text. A word
 that is cut may have 100 tokens where the whole word has one."""
@@ -42,9 +42,9 @@ class Fields(NamedTuple):
     """The fields of a request that its inputs come from; an error about an input names the one at fault."""
 
     others: str
-    """Of the other inputs, and of the second text of each pair."""
+    """The field of the other inputs, and of the second text of each pair."""
     first: str = ""
-    """Of the first ``num_first`` inputs, and of the first text of each pair."""
+    """The field of the first ``num_first`` inputs, and of the first text of each pair."""
     num_first: int = 0
 
     def of(self, place: int) -> str:

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 
-from axon.engine.batch import Span
 from axon.engine.drafts import NOTHING_DRAFTED, DraftAsk, Drafted, DraftRound
 from axon.engine.schedule.limits.device_drafts import DeviceDrafts
 from axon.engine.schedule.limits.feedback_controller import FeedbackController
 from axon.engine.schedule.limits.learned_controller import LearnedController
 from tests.engine.builders import make_add, make_drawn, make_scheduler
-from tests.engine.schedule.machines import Day, Machine
+from tests.engine.schedule.machines import Day, Machine, drawn_at
 
 _VOCABULARY = 1 << 20
 """So many tokens that none comes twice, and lookup finds nothing."""
@@ -117,7 +116,7 @@ class Stand:
                 told.unasked = 0
         wait_s = self._wait_s if limits.has_drafts else 0.0
         step_s = self._machine.step_s(batch) * factor + wait_s
-        drawn = [_token(span.id, place) for span in batch.spans for place in _drawn_at(span)]
+        drawn = [_token(span.id, place) for span in batch.spans for place in drawn_at(span)]
         emitted = scheduler.settle(batch, make_drawn(*drawn))
         accepted, others = scheduler.drafting.take_accepted(), scheduler.drafting.take_looked_up()
         drafted = replace(drafted, num_accepted=accepted, num_looked_up=others, wait_s=wait_s)
@@ -156,9 +155,3 @@ class Stand:
 def _token(id: str, place: int) -> int:
     """The token at a position of a stream, the same every time."""
     return hash((int(id), place)) % _VOCABULARY
-
-
-def _drawn_at(span: Span) -> range:
-    """The positions whose tokens a span draws."""
-    known = span.end - len(span.drafts)
-    return range(known, known + len(span.drawn))

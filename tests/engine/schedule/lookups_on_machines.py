@@ -4,15 +4,13 @@ simulated time. Holds no assertions.
 python -m tests.engine.schedule.lookups_on_machines        the table of benchmarks/README.md
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import mean, median
 
-from axon.engine.batch import Span
 from axon.engine.drafts import Drafted
 from axon.engine.schedule.limits.learned_controller import LearnedController
 from tests.engine.builders import make_add, make_drawn, make_scheduler
-from tests.engine.schedule.machines import NEOVERSE, TILED, XEON, Day, Machine
+from tests.engine.schedule.machines import NEOVERSE, TILED, XEON, Day, Machine, drawn_at
 
 DAY = Day(jitter=0.05, seed=3)
 _VOCABULARY = 1 << 20
@@ -91,7 +89,7 @@ class Stand:
         batch = scheduler.schedule(0.0, self.controller.limits(scheduler))
         chance, slow = next(self._factors)
         step_s = self._machine.step_s(batch) * chance * slow
-        drawn = [burst.token(span.id, position) for span in batch.spans for position in _drawn_at(span)]
+        drawn = [burst.token(span.id, position) for span in batch.spans for position in drawn_at(span)]
         emitted = scheduler.settle(batch, make_drawn(*drawn))
         drafted = Drafted(num_looked_up=scheduler.drafting.take_looked_up())
         self.controller.observe(batch, step_s=step_s, compute_s=step_s, drafted=drafted)
@@ -102,12 +100,6 @@ def later_bursts(machine: Machine, burst: Burst, *, speculates: bool, num_bursts
     """The bursts behind the first, in which the machine is new to the controller."""
     stand = Stand(machine, DAY, speculates=speculates)
     return [stand.run(burst) for _ in range(num_bursts)][1:]
-
-
-def _drawn_at(span: Span) -> Iterable[int]:
-    """The positions whose tokens a span draws."""
-    known = span.end - len(span.drafts)
-    return range(known, known + len(span.drawn))
 
 
 def main() -> None:

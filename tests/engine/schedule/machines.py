@@ -46,6 +46,12 @@ def _num_attended(spans: list[Span]) -> float:
     return sum(len(span.token_ids) * (span.first + span.end) / 2 for span in spans)
 
 
+def drawn_at(span: Span) -> range:
+    """The positions whose tokens a span draws."""
+    known = span.end - len(span.drafts)
+    return range(known, known + len(span.drawn))
+
+
 XEON = Machine(
     rows_s=((1, 0.0059), (4, 0.0066), (8, 0.0103), (16, 0.0158), (32, 0.031), (128, 0.079), (512, 0.312)),
     stream_attended_s=1.6e-6,

@@ -44,24 +44,17 @@ class Drafter:
         ``price`` is the cost of one more token in a step, as a fraction of the value of a certain token. So many of the
         last tokens as ``least_match`` says must have occurred before in a row, and two at least.
 
-        It learns from the tokens that came without drafts too, except with a ``least_match``, because a draft behind
-        many known tokens is right more often than one behind two, and unless ``follows`` is False: tokens that a
-        grammar forces say nothing about others.
+        It learns from the tokens that came without drafts too. With a ``least_match`` it does not: a draft behind many
+        known tokens is right more often than one behind two. Nor does it if ``follows`` is False, as for a grammar,
+        whose forced tokens say nothing about others.
         """
         if not self._walk(token_ids, len(token_ids), learns=follows and not least_match):
             self._acceptance.forget(_DECAY)
         num_drafts = num_worth(self._acceptance.rate, price, min(most, MOST))
         if not num_drafts:
             return []
-        if self._num_right and not least_match:  # the place in which it has been right, not the latest similar one
-            position = self._guess
-        else:
-            self._index(token_ids, len(token_ids))
-            position = self._position(token_ids, len(token_ids))
-        if position is None:
-            return []
-        is_long = token_ids[-least_match:] == token_ids[max(0, position - least_match) : position]
-        return token_ids[position : position + num_drafts] if not least_match or is_long else []
+        position = self._long_match(token_ids, least_match) if least_match else self._guess
+        return [] if position is None else token_ids[position : position + num_drafts]
 
     def learn(self, *, num_drafted: int, num_accepted: int) -> None:
         """Takes in how many drafts were accepted; those behind the first wrong one were not tried."""
@@ -102,6 +95,14 @@ class Drafter:
         if self._guess is None:
             self._index(token_ids, end)
             self._guess = self._position(token_ids, end)
+
+    def _long_match(self, token_ids: list[int], length: int) -> int | None:
+        """The position behind the latest occurrence of the last tokens, if ``length`` of them stand there in a row."""
+        self._index(token_ids, len(token_ids))
+        position = self._position(token_ids, len(token_ids))
+        if position is None or token_ids[-length:] != token_ids[max(0, position - length) : position]:
+            return None
+        return position
 
     def _position(self, token_ids: list[int], end: int) -> int | None:
         """The position behind an earlier occurrence of the last tokens before ``end``."""

@@ -97,7 +97,7 @@ async def admitted(
         release_body(request.scope)
         if (steps := steps_of(request.scope)) is not None:
             published_at = gateway.clock.now() if entry.is_new else 0.0
-            note_accepted(steps, entry.job, publishing_at=entry.publishing_at or 0.0, published_at=published_at)
+            note_accepted(steps, entry.job, publishing_at=entry.publishing_at, published_at=published_at)
         if entry.is_new:
             if entry.is_drawn:
                 gateway.observer.begun(entry.job, is_first=entry.is_first)

@@ -37,8 +37,8 @@ class Entry:
     """Whether its session begins with it."""
     answering: Answering | None = None
     """What is to answer it, once that is decided."""
-    publishing_at: float | None = None
-    """Unix time at which its job was published; None before."""
+    publishing_at = 0.0
+    """Unix time at which its job was published; 0 before."""
 
     def __init__(self, ask: Ask, job_id: str, now: float, admitted: "Admitted | None" = None) -> None:
         self.ask, self.id, self.now = ask, job_id, now

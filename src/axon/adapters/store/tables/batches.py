@@ -75,10 +75,9 @@ class SqlBatches:
         return [row.id for row in await self._read(query)]
 
     async def take(self, holder: str, *, now: float, until: float, limit: int) -> Sequence[Batch]:
-        free = (_OPEN, _BATCHES.c.held_until < now)
         taken = []
         for row in await self._read(_FAIREST, {"now": now, "limit": limit}):
-            own = update(_BATCHES).where(_BATCHES.c.id == row.id, *free)
+            own = update(_BATCHES).where(_BATCHES.c.id == row.id, *_free(now))
             if await self._write(own.values(holder=holder, held_until=until)):
                 taken.append(await self.get(row.id))
         return [each for each in taken if each is not None]
@@ -138,15 +137,23 @@ class SqlBatches:
                 return int((await connection.execute(statement)).rowcount)
 
 
+def _free(now: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Conditions of a batch that has not ended and that nobody holds ``now``, a time or a parameter for one."""
+    return _OPEN, _BATCHES.c.held_until < now
+
+
 def _fairest() -> Select[Any]:
     """Ids of ``limit`` batches that are free ``now``: first those before which their tenants have the fewest, held or
     free."""
     held, now = _BATCHES.alias(), bindparam("now", type_=_BATCHES.c.held_until.type)
-    free = (_OPEN, _BATCHES.c.held_until < now)
     is_held = (held.c.ended == False, held.c.holder != "", held.c.held_until >= now)  # noqa: E712
     num_held = select(held.c.tenant, func.count().label("num")).where(*is_held).group_by(held.c.tenant).subquery()
     turn = func.row_number().over(partition_by=_BATCHES.c.tenant, order_by=(_BATCHES.c.created_at, _BATCHES.c.id))
-    own = select(_BATCHES.c.id, _BATCHES.c.tenant, _BATCHES.c.created_at, turn.label("turn")).where(*free).subquery()
+    own = (
+        select(_BATCHES.c.id, _BATCHES.c.tenant, _BATCHES.c.created_at, turn.label("turn"))
+        .where(*_free(now))
+        .subquery()
+    )
     place = own.c.turn + func.coalesce(num_held.c.num, 0)
     joined = own.outerjoin(num_held, own.c.tenant == num_held.c.tenant)
     return select(own.c.id).select_from(joined).order_by(place, own.c.created_at, own.c.id).limit(bindparam("limit"))
